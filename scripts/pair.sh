@@ -73,16 +73,18 @@ TOML
 }
 # The kernel's limit for the path of a Unix socket is short.
 pair_socket() { echo "/tmp/tangelo-$$-$1.sock"; }
+# pair_program NODE: what is installed there, if that is not the program of all.
+pair_program() { if [ -x "$pair_dir/$1/tangelo" ]; then echo "$pair_dir/$1/tangelo"; else echo "$tangelo_program"; fi; }
 pair_command() {
     local node=$1
     shift
-    "$tangelo_program" --socket "$(pair_socket "$node")" "$@"
+    "$(pair_program "$node")" --socket "$(pair_socket "$node")" "$@"
 }
 
 # Ctrl-C in the terminal is for the script, so everything has a session of its own. The process that is started is the program itself.
 pair_start_member() {
     local dir=$pair_dir/$1
-    (exec ip netns exec "$(pair_namespace "$1")" setsid "$tangelo_program" register serve --config "$dir/tangelo.toml" >>"$dir/register.log" 2>&1 </dev/null) &
+    (exec ip netns exec "$(pair_namespace "$1")" setsid "$(pair_program "$1")" register serve --config "$dir/tangelo.toml" >>"$dir/register.log" 2>&1 </dev/null) &
     echo $! >"$dir/member"
     disown $!
 }
@@ -94,7 +96,7 @@ pair_start() {
         trap - EXIT INT TERM
         set +e
         while true; do
-            (exec ip netns exec "$(pair_namespace "$1")" setsid "$tangelo_program" serve --config "$dir/tangelo.toml" >>"$dir/tangelo.log" 2>&1 </dev/null) &
+            (exec ip netns exec "$(pair_namespace "$1")" setsid "$(pair_program "$1")" serve --config "$dir/tangelo.toml" >>"$dir/tangelo.log" 2>&1 </dev/null) &
             echo $! >"$dir/pid"
             wait $! 2>/dev/null
             status=$?
@@ -114,6 +116,36 @@ pair_hold() { touch "$pair_dir/$1/hold"; }
 pair_release() { rm -f "$pair_dir/$1/hold"; }
 # etcd ends with its supervisor.
 pair_kill_member() { kill -KILL "$(cat "$pair_dir/$1/member")"; }
+
+# pair_volatile NODE: from now on its drives lose a random part of what was not durable, when the power is cut (cargo xtask helper
+# volatile-drives). To be called while its daemon does not run. Their names stay.
+pair_volatile() {
+    local dir=$pair_dir/$1 drive
+    mkdir "$dir/durable" "$dir/drives"
+    mv "$dir"/drive-*.img "$dir/durable"
+    (exec setsid "$xtask_program" helper volatile-drives "$dir/durable" "$dir/drives" --seed $RANDOM >>"$dir/volatile.log" 2>&1 </dev/null) &
+    echo $! >"$dir/volatile"
+    disown $!
+    pair_within 10 test -e "$dir/drives/.power" || { cat "$dir/volatile.log"; return 1; }
+    for drive in "$dir"/durable/*; do ln -s "drives/${drive##*/}" "$dir/${drive##*/}"; done
+}
+# pair_power_off NODE: its drives answer nothing more, its network is silent, and then daemon and member are gone. pair_power_on NODE: its drives
+# have lost something, and it starts again.
+pair_power_off() {
+    pair_hold "$1"
+    echo off >"$pair_dir/$1/drives/.power" || return 1
+    pair_exec "$1" ip link set dev net0 down
+    pair_kill_member "$1"
+    pair_kill "$1"
+}
+pair_power_on() {
+    echo on >"$pair_dir/$1/drives/.power" || return 1
+    pair_exec "$1" ip link set dev net0 up
+    pair_start_member "$1"
+    pair_release "$1"
+}
+# pair_power NODE FACT: what its drives have seen so far: cuts, kept, dropped, durable_writes, ...
+pair_power() { jq ".$2" "$pair_dir/$1/drives/.power"; }
 
 # Its server is gone: daemon, member of etcd, and what would start them again.
 pair_lose() {
@@ -146,25 +178,26 @@ pair_within() {
 pair_status() { { pair_command "$1" pair status -o json 2>/dev/null || [ $? -eq 1 ]; } | jq -r ".pair.$2"; }
 pair_is() { [ "$(pair_status "$1" "$2")" = "$3" ]; }
 
-# pair_join: the three commands of an administrator.
+# pair_join [FIRST]: the three commands of an administrator; FIRST (a) founds the pair.
 pair_join() {
-    local made
-    made=$(pair_exec a "$tangelo_program" pair create --listen "$(pair_address a)" --config "$pair_dir/a/tangelo.toml") || return 1
-    pair_start_member a
+    local made first=${1:-a} second
+    second=$(pair_other "$first")
+    made=$(pair_exec "$first" "$(pair_program "$first")" pair create --listen "$(pair_address "$first")" --config "$pair_dir/$first/tangelo.toml") || return 1
+    pair_start_member "$first"
     # one that runs alone so far starts again
-    [ ! -e "$pair_dir/a/pid" ] || { pair_signal a TERM && pair_within 30 pair_has_ended a; } || return 1
-    pair_start a
-    pair_within 30 pair_is a role owner || return 1
+    [ ! -e "$pair_dir/$first/pid" ] || { pair_signal "$first" TERM && pair_within 30 pair_has_ended "$first"; } || return 1
+    pair_start "$first"
+    pair_within 30 pair_is "$first" role owner || return 1
     pair_token=$(grep -o "pair join [^ ]*" <<<"$made" | cut -d' ' -f3)
-    pair_exec b "$tangelo_program" pair join "$pair_token" --listen "$(pair_address b)" --config "$pair_dir/b/tangelo.toml" || return 1
-    pair_start_member b
-    pair_start b
-    pair_within 30 pair_has_members 2 || return 1
-    pair_exec w "$tangelo_program" witness join "$(grep -o "witness join [^ ]*" <<<"$made" | cut -d' ' -f3)" --listen "$(pair_address w)" --config "$pair_dir/w/tangelo.toml" || return 1
+    pair_exec "$second" "$(pair_program "$second")" pair join "$pair_token" --listen "$(pair_address "$second")" --config "$pair_dir/$second/tangelo.toml" || return 1
+    pair_start_member "$second"
+    pair_start "$second"
+    pair_within 30 pair_has_members "$first" 2 || return 1
+    pair_exec w "$(pair_program w)" witness join "$(grep -o "witness join [^ ]*" <<<"$made" | cut -d' ' -f3)" --listen "$(pair_address w)" --config "$pair_dir/w/tangelo.toml" || return 1
     pair_start_member w
-    pair_within 30 pair_has_members 3 || return 1
+    pair_within 30 pair_has_members "$first" 3 || return 1
 }
-pair_has_members() { [ "$(pair_status a 'members | length')" = "$1" ]; }
+pair_has_members() { [ "$(pair_status "$1" 'members | length')" = "$2" ]; }
 pair_repeat_token() {
     mkdir -p "$pair_dir/again"
     echo 'state_dir = "state"' >"$pair_dir/again/tangelo.toml"
@@ -243,6 +276,13 @@ pair_stopped() {
     done
 }
 
+# The daemon that had the drives is gone.
+pair_unmount() {
+    # whoever waits for a drive without power gets an answer
+    ! [ "$(pair_power "$1" power)" = false ] || echo on >"$pair_dir/$1/drives/.power" || true
+    umount -l "$pair_dir/$1/drives" || true
+    kill -KILL "$(cat "$pair_dir/$1/volatile")" 2>/dev/null || true
+}
 pair_down() {
     local node file
     for node in a b w; do
@@ -250,6 +290,7 @@ pair_down() {
             [ ! -e "$pair_dir/$node/$file" ] || kill -KILL "$(cat "$pair_dir/$node/$file")" 2>/dev/null || true
         done
         rm -f "$(pair_socket $node)"
+        [ ! -e "$pair_dir/$node/volatile" ] || pair_unmount $node
     done
     for node in $pair_nodes switch; do
         ip netns pids "$(pair_namespace "$node")" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true

@@ -44,6 +44,10 @@ const KINDS: &[Kind] = kinds![
     vocabulary::HostUpdate,
     rest::DriveWipe,
     rest::DriveClear,
+    rest::Converting,
+    vocabulary::FenceTest,
+    vocabulary::PairForgetting,
+    vocabulary::PairMaintenance,
 ];
 
 /// What a body says can be said again, to the same effect.
@@ -125,7 +129,14 @@ mod tests {
             // these ask nothing of the array: the control plane has the answers
             let here = ["/v1/openapi.json", "/v1/events", "/v1/events/stream"];
             // nor do these: a head of a pair has the answers
-            let of_heads = ["/v1/pair", "/v1/pair/handover", "/v1/pools/{name}/convert"];
+            let of_heads = [
+                "/v1/pair",
+                "/v1/pair/handover",
+                "/v1/pair/maintenance",
+                "/v1/pair/forget",
+                "/v1/pair/fence",
+                "/v1/pools/{name}/convert",
+            ];
             if here.contains(&path.as_str()) || of_heads.contains(&path.as_str()) {
                 continue;
             }

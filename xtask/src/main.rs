@@ -17,6 +17,7 @@ mod simulate;
 mod storm;
 mod test;
 mod tidy;
+mod volatile;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -84,6 +85,14 @@ enum Task {
 enum Helper {
     /// Give the labels of a drive another version, with a good checksum
     LabelVersion { drive: PathBuf, version: u16 },
+    /// Show the files of a directory as drives whose power can be cut; ends when they are unmounted
+    VolatileDrives {
+        backing: PathBuf,
+        mountpoint: PathBuf,
+        /// What is lost at a power cut follows from it
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 fn simulator(pair: bool) -> simulate::Simulator {
@@ -104,6 +113,9 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Mutate { names } => mutate::run_all(&names),
         Task::Helper(Helper::LabelVersion { drive, version }) => label::set_version(&drive, version),
+        Task::Helper(Helper::VolatileDrives { backing, mountpoint, seed }) => {
+            volatile::serve(&backing, &mountpoint, seed)
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

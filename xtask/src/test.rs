@@ -149,6 +149,7 @@ fn conformance(tally: &mut Tally) {
         "api",
         "register",
         "pair",
+        "pair-administration",
         "bad-luck",
         "drive-life",
         "ext4-through-crashes",

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Lease, Named, ScheduleOrder, Subject,
-    TransferId, TransferOrder, Upkeep,
+    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Lease, Named, ProblemFacts,
+    ScheduleOrder, Subject, TransferId, TransferOrder, Upkeep,
 };
 
 /// A command from the administrator.
@@ -80,6 +80,9 @@ pub enum Command {
     /// Whether the control plane can keep events: why not. It is a problem as long as it cannot. →
     /// [`crate::Reply::Changed`]
     EventsKept(Result<(), JournalTrouble>),
+    /// What a head of a pair knows to be wrong with the pair, all of it. Each is a problem until this is said anew. →
+    /// [`crate::Reply::Changed`]
+    PairProblems(Vec<ProblemFacts>),
     /// The head's file has changed: listen on these portals, look at these drives. → [`crate::Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
@@ -133,6 +136,9 @@ pub struct NewPool {
     /// Each drive gets a twin on the other head, which the array's pair of heads needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across_heads: bool,
+    /// Both heads of the array see these drives. Each is held by the owner with a persistent reservation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// A volume to be made.

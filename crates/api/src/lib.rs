@@ -8,6 +8,7 @@ mod command;
 mod drives;
 mod error;
 mod event;
+mod fencing;
 mod health;
 mod metrics;
 mod names;
@@ -32,13 +33,17 @@ pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
     LoginRefusal, Origin, RepairKind, SessionEnd,
 };
+pub use fencing::{FenceCause, FenceOutcome, FenceRecord, FenceStatus, FenceTest, FenceTrust};
 pub use health::Health;
 pub use metrics::{
     DriveOperations, LaneMetrics, Load, Metrics, Operations, PoolDriveMetrics, SessionsLoad, ShardMetrics,
     Traffic, VolumeMetrics,
 };
 pub use names::{HostUpdate, Named};
-pub use pair::{HeadRole, LossOfTheOwner, PairHead, PairMember, PairOrder, PairStatus, PartnerState};
+pub use pair::{
+    HeadRole, LossOfTheOwner, PairForgetting, PairHead, PairMaintenance, PairMember, PairOrder, PairStatus,
+    PartnerState,
+};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
     CatalogFault, CatalogPlace, Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss,

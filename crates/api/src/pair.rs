@@ -3,12 +3,32 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::FenceStatus;
+
 /// What a head of a pair is asked for by an administrator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PairOrder {
     Status,
     /// The other head becomes the owner.
     HandOver,
+    /// Maintenance begins or ends.
+    Maintenance(bool),
+}
+
+/// Whether there is to be maintenance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PairMaintenance {
+    pub on: bool,
+}
+
+/// How the other head is to be forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PairForgetting {
+    /// Even if it is in sync.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// What a head is to the array.
@@ -73,6 +93,8 @@ pub struct PairStatus {
     pub term: u64,
     /// What the register says: the head that is not the owner holds everything that is acknowledged, so it may take over.
     pub in_sync: bool,
+    /// Since when there is maintenance, in milliseconds since 1970: the partner does not take over meanwhile.
+    pub maintenance_since_ms: Option<u64>,
     /// How the owner stands to its partner; only the owner knows.
     pub partner: Option<PartnerState>,
     /// Members of etcd, which holds the register.
@@ -81,6 +103,8 @@ pub struct PairStatus {
     pub register_trouble: String,
     /// What has ended the newest connection with the other head, if none has come up since; empty if nothing is known to be wrong.
     pub link_trouble: String,
+    /// How this head fences the other one; `None`: it does not.
+    pub fence: Option<FenceStatus>,
     /// What would happen if the owner died now.
     pub loss_of_the_owner: LossOfTheOwner,
 }
@@ -93,6 +117,10 @@ pub enum LossOfTheOwner {
     Survived,
     /// The partner lacks something: the array is not served until the owner is back.
     NotInSync,
+    /// The partner does not see drives that both heads are to see.
+    DrivesNotSeen,
+    /// There is maintenance: the partner does not take over.
+    Maintenance,
     /// The two heads do not hear each other.
     NoLink,
     /// The register does not answer: nobody can take over.
@@ -110,8 +138,14 @@ impl LossOfTheOwner {
             LossOfTheOwner::Survived => {
                 "the other head would take over; nothing that was acknowledged would be lost"
             }
+            LossOfTheOwner::DrivesNotSeen => {
+                "the array would not be served until the owner is back: the other head does not see a drive that both are to see; look at its cables, and at its [drives] paths"
+            }
             LossOfTheOwner::NotInSync => {
                 "the array would not be served until the owner is back: the other head does not hold everything yet"
+            }
+            LossOfTheOwner::Maintenance => {
+                "the array would not be served: there is maintenance, so the other head does not take over; `tangelo pair maintenance off` ends it"
             }
             LossOfTheOwner::NoLink => {
                 "not known: the two heads do not hear each other; look at the network between them"

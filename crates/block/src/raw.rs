@@ -250,6 +250,8 @@ impl Raw {
             IoError::ReadOnly | IoError::PermissionDenied => BlockError::WriteProtected,
             IoError::NotFound
             | IoError::Busy
+            | IoError::Reserved
+            | IoError::Unsupported
             | IoError::NotADrive
             | IoError::Gone
             | IoError::Closed

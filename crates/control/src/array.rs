@@ -3,7 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use api::{Bulk, BulkResult, Command, CommandError, CommandErrorKind, Origin, PairOrder, PairStatus, Reply};
+use api::{
+    Bulk, BulkResult, Command, CommandError, CommandErrorKind, FenceTest, Origin, PairForgetting, PairOrder,
+    PairStatus, Reply,
+};
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
@@ -27,8 +30,19 @@ pub trait Array: Send + Sync {
         Box::pin(std::future::ready(Err(alone())))
     }
 
-    /// Gives each drive of a pool a twin on the other head. Hosts wait while the array is started again.
-    fn convert(&self, _pool: String, _dry_run: bool) -> Answer {
+    /// Has both heads hold a pool: each drive gets a twin on the other head, or (`shared`) both see it. Hosts wait while the array is started
+    /// again.
+    fn convert(&self, _pool: String, _shared: bool, _dry_run: bool) -> Answer {
+        Box::pin(std::future::ready(Err(alone())))
+    }
+
+    /// Makes the array one of this head alone. Hosts wait while it is started again.
+    fn forget(&self, _how: PairForgetting, _dry_run: bool) -> Answer {
+        Box::pin(std::future::ready(Err(alone())))
+    }
+
+    /// Tries this head's fence agent, and fences the other head if that is wanted.
+    fn test_fence(&self, _how: FenceTest, _dry_run: bool) -> Answer {
         Box::pin(std::future::ready(Err(alone())))
     }
 

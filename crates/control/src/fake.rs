@@ -110,9 +110,10 @@ impl FakeArray {
                 changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
             }
             Command::Events { .. } => Ok(Reply::Events(EventPage::default())),
-            Command::Reload { .. } | Command::Report { .. } | Command::EventsKept(_) => {
-                changed(false, vec![], vec![])
-            }
+            Command::Reload { .. }
+            | Command::Report { .. }
+            | Command::EventsKept(_)
+            | Command::PairProblems(_) => changed(false, vec![], vec![]),
             Command::Shutdown => Ok(Reply::Stopped),
         }
     }

@@ -33,6 +33,7 @@ fn array(seed: u64, shards: u16) -> (Lab, Vec<Host>) {
         drives,
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {

@@ -4,8 +4,8 @@ mod common;
 
 use api::{
     Caller, Command, CommandKind, DriveTrouble, Event, EventCode, EventFacts, Expiry, JournalTrouble, Keep,
-    NewBacking, NewPool, NewSettings, NewVolume, Origin, PoolOffline, ProblemCode, RepairKind, Reply,
-    ScheduleOrder, Subject, Upkeep,
+    NewBacking, NewPool, NewSettings, NewVolume, Origin, PoolOffline, ProblemCode, ProblemFacts, RepairKind,
+    Reply, ScheduleOrder, Subject, Upkeep,
 };
 use base::Nanos;
 use base::limits::{EVENT_READERS_MAX, EVENTS_AT_ONCE_MAX, EVENTS_HELD_MAX};
@@ -29,7 +29,15 @@ fn array(seed: u64, protection: &str, members: usize, drives: usize) -> (Lab, Ve
     let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
     let (name, protection) = ("fast".to_owned(), protection.to_owned());
     let drives = paths[..members].to_vec();
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new(), across_heads: false };
+    let pool = NewPool {
+        name,
+        protection,
+        width: None,
+        drives,
+        force: Vec::new(),
+        across_heads: false,
+        shared: false,
+    };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab.change(new_volume("vm"));
     lab.create_host("pve", INITIATOR);
@@ -350,4 +358,34 @@ fn a_flood_of_logins_costs_few_events() {
     assert_eq!(counted, 640, "each is counted");
     let codes = codes(&events);
     assert!(codes.contains(&EventCode::LoginRefused));
+}
+
+/// What a head says of its pair is a problem until it says otherwise. Maintenance began when the register says.
+#[test]
+fn what_a_head_knows_of_its_pair_is_a_problem() {
+    let mut lab = Lab::new(9, 1, &[]);
+    lab.pass(Nanos::from_secs(1));
+    lab.events();
+    lab.change(Command::PairProblems(vec![ProblemFacts::PairMaintenance { since_ms: 77 }]));
+    wait_for(&mut lab, &[EventCode::ProblemBegan], 5);
+    let problems: Vec<_> =
+        lab.status().problems.iter().map(|problem| (problem.code(), problem.since_ms)).collect();
+    assert_eq!(problems, [(ProblemCode::PairMaintenance, Some(77))]);
+    lab.change(Command::PairProblems(Vec::new()));
+    wait_for(&mut lab, &[EventCode::ProblemEnded], 5);
+    assert_eq!(lab.status().problems, []);
+}
+
+/// What is wrong with fencing, too.
+#[test]
+fn a_head_that_cannot_fence_the_other_one_is_a_problem() {
+    let mut lab = Lab::new(10, 1, &[]);
+    let (agent, detail) = ("fence_x".to_owned(), "no answer".to_owned());
+    let facts = [
+        ProblemFacts::FenceUnusable { agent: agent.clone(), detail: detail.clone() },
+        ProblemFacts::HeadNotFenced { agent, detail },
+    ];
+    lab.change(Command::PairProblems(facts.to_vec()));
+    let codes: Vec<ProblemCode> = lab.status().problems.iter().map(|problem| problem.code()).collect();
+    assert_eq!(codes, [ProblemCode::FenceUnusable, ProblemCode::HeadNotFenced]);
 }

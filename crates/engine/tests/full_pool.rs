@@ -34,6 +34,7 @@ fn array(seed: u64, shards: u16, protection: &str, count: usize) -> (Lab, Vec<Dr
         drives,
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {

@@ -201,6 +201,7 @@ fn a_drive_that_was_away_does_not_bring_a_deleted_pool_back() {
         drives: paths.clone(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab.simulation.world.vanish(numbers[3], None, false);

@@ -21,6 +21,7 @@ fn create_pool(lab: &mut Lab, name: &str, drives: &[&str]) {
         drives: drives.iter().map(|&path| path.to_owned()).collect(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
 }
@@ -151,4 +152,44 @@ fn a_start_that_waits_for_its_pools_follows_commands() {
     lab.pass(Nanos::from_secs(2));
     lab.command(Command::Shutdown).unwrap();
     assert!(!has_started(&lab));
+}
+
+/// A head that is alone again erases the records of twins before it writes: on the drives of its pools, on one that comes back later, and
+/// on one that holds nothing else. What somebody else has written stays.
+#[test]
+fn a_head_that_is_alone_again_forgets_the_twins_of_its_drives() {
+    let (mut lab, drives) = paired(4);
+    let world = lab.simulation.world.clone();
+    let other = add_drives(&world, &["/dev/sdc", "/dev/sdd"]);
+    lab.drives = ["a", "b", "c", "d"].map(|letter| format!("/dev/sd{letter}")).to_vec();
+    let record: Vec<u8> = [b"TNGMIRR\x01".as_slice(), &[7; 4088]].concat();
+    lab.kill();
+    for drive in drives.iter().chain(&other) {
+        // the second slot
+        world.poke(*drive, 2, &record);
+    }
+    // data of somebody else behind it
+    world.poke(other[1], 9, &[1; 4096]);
+    let is_twin = |drive: DriveNumber| world.peek(drive, 2).starts_with(b"TNGMIRR");
+    (lab.pair, lab.was_paired) = (None, true);
+    world.vanish(drives[1], None, false);
+    lab.restart();
+    assert_eq!(volumes(&mut lab), ["first"]);
+    assert_eq!([drives[0], drives[1], other[0], other[1]].map(is_twin), [false, true, false, true]);
+    create_volume(&mut lab, "second");
+    world.return_drive(drives[1]);
+    for _ in 0..60 {
+        lab.pass(Nanos::from_secs(1));
+        if lab.status().pools[0].health == Health::Healthy {
+            break;
+        }
+    }
+    assert_eq!(lab.status().pools[0].health, Health::Healthy);
+    assert!(!is_twin(drives[1]), "it was written to, and its record is there");
+    // a head that never was one of a pair leaves them alone
+    lab.kill();
+    world.poke(other[0], 2, &record);
+    lab.was_paired = false;
+    lab.restart();
+    assert!(is_twin(other[0]));
 }

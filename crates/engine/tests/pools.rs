@@ -31,6 +31,7 @@ fn pool(name: &str, protection: &str, drives: &[String]) -> NewPool {
         drives: drives.to_vec(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     }
 }
 

@@ -30,6 +30,7 @@ fn array(seed: u64, protection: &str, pools: &[&str]) -> (Lab, Vec<[DriveNumber;
             drives,
             force: Vec::new(),
             across_heads: false,
+            shared: false,
         };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let volume = NewVolume {
@@ -73,7 +74,15 @@ fn a_new_pool_is_no_problem() {
     lab.events();
     let drives = vec!["/dev/new0".to_owned(), "/dev/new1".to_owned()];
     let (name, protection) = ("new".to_owned(), "mirror-2".to_owned());
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new(), across_heads: false };
+    let pool = NewPool {
+        name,
+        protection,
+        width: None,
+        drives,
+        force: Vec::new(),
+        across_heads: false,
+        shared: false,
+    };
     let made = lab.send_command(Command::PoolCreate { pool, dry_run: false });
     while made.lock().unwrap().is_none() {
         assert_eq!(codes(&lab.status()), []);

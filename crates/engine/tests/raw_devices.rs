@@ -241,6 +241,7 @@ fn a_drive_of_a_pool_that_grew_is_shown_with_what_is_not_used() {
         drives: paths.to_vec(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let shown = |lab: &mut Lab| {

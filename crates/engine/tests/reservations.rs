@@ -192,6 +192,7 @@ fn reservations_that_are_to_persist_survive_sudden_ends_on_the_drives() {
             drives: paths.clone(),
             force: Vec::new(),
             across_heads: false,
+            shared: false,
         };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let volume = NewVolume {

@@ -31,6 +31,7 @@ fn array(seed: u64, shards: u16, in_pool: bool) -> Lab {
             drives,
             force: Vec::new(),
             across_heads: false,
+            shared: false,
         };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         NewBacking::Pool(name)

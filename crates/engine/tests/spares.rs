@@ -41,6 +41,7 @@ impl Bench {
             drives: (0..3).map(path).collect(),
             force: Vec::new(),
             across_heads: false,
+            shared: false,
         };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let (name, backing) = ("vm".into(), NewBacking::Pool("fast".into()));
@@ -304,6 +305,7 @@ fn a_spare_that_another_pool_has_taken_is_said_to_be_in_it() {
         drives: (3..6).map(path).collect(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     bench.lab.change(Command::PoolCreate { pool, dry_run: false });
     bench.spare(&[6], false).unwrap();

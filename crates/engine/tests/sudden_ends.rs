@@ -31,6 +31,7 @@ fn pool(name: &str, drives: &[String]) -> Command {
         // what a pool whose creation failed has left there
         force: drives.to_vec(),
         across_heads: false,
+        shared: false,
     };
     Command::PoolCreate { pool, dry_run: false }
 }

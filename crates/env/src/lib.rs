@@ -13,11 +13,13 @@
 //!   shard that created them.
 
 mod operation;
+mod reservation;
 
 pub use operation::{
     Completion, ConnectionHandle, DriveHandle, DriveIdentity, DriveInfo, DriveKind, IoError, ListenerHandle,
     Operation, Outcome, Token,
 };
+pub use reservation::{Reservation, ReservationAsk, ReservationHolder};
 
 use base::{Nanos, ShardId};
 

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use base::AlignedBuffer;
 use bytes::{Bytes, BytesMut};
 
+use crate::reservation::{Reservation, ReservationAsk};
+
 /// Names a submitted operation until it completes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u64);
@@ -47,6 +49,8 @@ pub enum Operation {
     /// Measures the current size of the drive. From then on the drive can be used up to this size. If the drive became
     /// smaller, access behind the new end returns [`IoError::Gone`]. → [`Outcome::DriveMeasured`]
     DriveMeasure { drive: DriveHandle },
+    /// Asks about the drive's persistent reservation, or changes it. [`IoError::Unsupported`]: the drive has none.
+    DriveReservation { drive: DriveHandle, ask: ReservationAsk },
     /// → [`Outcome::Listening`]
     Listen { address: SocketAddr },
     /// Listens for connections to this portal of the other head of a pair, which forwards them. Only the world of an owner can do that; any
@@ -78,6 +82,7 @@ pub enum Outcome {
     DriveRead(AlignedBuffer, Result<(), IoError>),
     /// As [`DriveInfo::end_bytes`].
     DriveMeasured(u64),
+    DriveReservation(Reservation),
     /// With the address bound, for port 0.
     Listening(ListenerHandle, SocketAddr),
     Accepted {
@@ -152,6 +157,10 @@ pub enum IoError {
     /// The drive is not there any more.
     Gone,
     ReadOnly,
+    /// Another host has reserved the drive.
+    Reserved,
+    /// The drive does not know what it is asked for.
+    Unsupported,
     /// The connection was closed, by us or by the peer.
     Closed,
     Refused,
@@ -174,6 +183,8 @@ impl fmt::Display for IoError {
             IoError::Media => "media error",
             IoError::Gone => "the drive is gone",
             IoError::ReadOnly => "read-only",
+            IoError::Reserved => "reserved by another host",
+            IoError::Unsupported => "not supported by the drive",
             IoError::Closed => "closed",
             IoError::Refused => "connection refused",
             IoError::AddressInUse => "address already in use",

@@ -3,23 +3,24 @@
 //! What always holds: an answer of the partner counts for the connection over which it was asked; a piece that was read for an earlier
 //! connection is not sent.
 
+mod sending;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
+use base::Nanos;
 use bytes::Bytes;
 use env::{DriveHandle, DriveInfo, IoError};
-use mirror::message::{WRITE_BYTES_MAX, write_parts};
 use mirror::{
-    Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, Record, RequestId, Synchrony, TwinId,
-    TwinNews, WantedTwin,
+    Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, RequestId, Synchrony, TwinId, TwinNews,
+    WantedTwin,
 };
 use pair::{Start, StoreEvent, StoreOrder, Term};
 use task::{Io, Notify, OneshotSender, oneshot};
 
-use crate::parts::in_parts;
-use crate::record;
+use crate::record::{self, DriveRecord};
+use crate::shared::{ClaimKey, SharedDrives};
 use crate::wire::{Wire, WireEnd};
 
 /// Between two looks whether the partner has left.
@@ -42,6 +43,19 @@ pub enum Report {
     ConnectionEnded(WireEnd),
     /// Since when the oldest request waits for the partner.
     OldestWait(Option<Nanos>),
+    /// So many drives that both heads are to see are not seen by the partner, as far as it has said.
+    UnseenDrives(usize),
+    /// An owner of a later term has a drive that both heads see.
+    DrivesLost,
+}
+
+/// What the other head has of a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Copies {
+    /// A twin. Both are used up to here.
+    Twin { end_bytes: u64 },
+    /// The drive itself.
+    Shared,
 }
 
 #[derive(Clone)]
@@ -82,6 +96,7 @@ pub(crate) struct Center {
     alone: RefCell<BTreeSet<DriveHandle>>,
     /// Drives that were erased, and not written to since: those that are closed have left their pools for good.
     erased: RefCell<BTreeSet<usize>>,
+    shared: Rc<SharedDrives>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -89,13 +104,21 @@ pub(crate) struct Center {
     partner: Cell<Option<Start>>,
     last: Cell<u64>,
     ended: Notify,
-    report: Box<dyn Fn(Report)>,
+    report: Rc<dyn Fn(Report)>,
 }
 
 impl Center {
-    pub fn new(io: &Io, tolerated: usize, is_whole: bool, report: Box<dyn Fn(Report)>) -> Rc<Center> {
+    pub fn new(
+        io: &Io,
+        tolerated: usize,
+        is_whole: bool,
+        key: ClaimKey,
+        report: Rc<dyn Fn(Report)>,
+    ) -> Rc<Center> {
         let mut mirror = Mirror::new(tolerated);
         mirror.set_whole(is_whole);
+        let lost = report.clone();
+        let shared = SharedDrives::new(io, key, Box::new(move || lost(Report::DrivesLost)));
         Rc::new(Center {
             io: io.clone(),
             mirror: RefCell::new(mirror),
@@ -106,6 +129,7 @@ impl Center {
             closing: RefCell::default(),
             alone: RefCell::default(),
             erased: RefCell::default(),
+            shared,
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -119,9 +143,21 @@ impl Center {
         &self.io
     }
 
-    /// A drive was opened. If it is mirrored, because it has a record: where that ends.
-    pub async fn add(self: &Rc<Self>, handle: DriveHandle, info: &DriveInfo) -> Result<Option<u64>, IoError> {
-        let Some(record) = record::read(&self.io, handle).await? else { return Ok(None) };
+    /// A drive was opened. If it has a record: what the other head has of it.
+    pub async fn add(
+        self: &Rc<Self>,
+        handle: DriveHandle,
+        info: &DriveInfo,
+    ) -> Result<Option<Copies>, IoError> {
+        let record = match record::read(&self.io, handle).await? {
+            None => return Ok(None),
+            Some(DriveRecord::Twin(record)) => record,
+            Some(DriveRecord::Shared(record)) => {
+                self.shared.add(handle, &record, info.size_bytes).await?;
+                self.tell_shared();
+                return Ok(Some(Copies::Shared));
+            }
+        };
         let geometry = record::geometry(&record, info).ok_or(IoError::Gone)?;
         let end_bytes = record::end_bytes(&record);
         // what an earlier owner wrote may be in its cache, and has no mark here
@@ -129,7 +165,23 @@ impl Center {
         let own = OwnDrive { id: record.twin, geometry, record: Some(record) };
         self.mirror.borrow_mut().add(handle.0 as usize, own);
         self.follow();
-        Ok(Some(end_bytes))
+        Ok(Some(Copies::Twin { end_bytes }))
+    }
+
+    pub fn shared(&self) -> &Rc<SharedDrives> {
+        &self.shared
+    }
+
+    fn tell_shared(self: &Rc<Self>) {
+        self.mirror.borrow_mut().set_shared(self.shared.count(), self.shared.unseen());
+        (self.report)(Report::UnseenDrives(self.shared.unseen()));
+        self.follow();
+    }
+
+    /// A drive that both heads see is closed.
+    pub async fn remove_shared(self: &Rc<Self>, handle: DriveHandle) {
+        self.shared.remove(handle).await;
+        self.tell_shared();
     }
 
     /// A mirrored drive is closed, when nothing is under way on it any more.
@@ -261,7 +313,8 @@ impl Center {
     /// The twins that the partner is to have, and how long they must be.
     pub fn wanted(&self) -> Vec<WantedTwin> {
         let wanted = |(_, twin, bytes)| WantedTwin { twin, bytes: bytes + RECORD_BYTES as u64 };
-        self.mirror.borrow().drives().map(wanted).collect()
+        let shared = self.shared.wanted().into_iter().map(|(twin, bytes)| WantedTwin { twin, bytes });
+        self.mirror.borrow().drives().map(wanted).chain(shared).collect()
     }
 
     pub fn begin_connection(&self, wire: &Rc<Wire>) {
@@ -283,12 +336,19 @@ impl Center {
     pub fn on_opened(self: &Rc<Self>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
         self.is_open.set(true);
         self.asked.borrow_mut().clear();
+        if !self.shared.wanted().iter().all(|(id, _)| twins.contains_key(id)) {
+            // a drive was opened after the partner had been asked
+            return self.obey(Order::Reconnect);
+        }
         let is_same_start = self.partner.get().is_none_or(|before| before == start);
         let news = |(drive, twin, _)| Some((drive, twins.get(&twin)?.clone()));
         let said = self.mirror.borrow().drives().filter_map(news).collect();
         (self.report)(Report::Opened);
-        if self.mirror.borrow_mut().on_partner(&said, is_same_start) {
+        let counts = self.mirror.borrow_mut().on_partner(&said, is_same_start);
+        if counts {
             self.partner.set(Some(start));
+            self.shared.on_partner(|id| matches!(twins.get(&id), Some(TwinNews::There { .. })));
+            self.tell_shared();
         }
         self.follow();
     }
@@ -371,100 +431,5 @@ impl Center {
             Order::Tell(event) => (self.report)(Report::Store(event)),
             Order::PartnerIsUnfit => (self.report)(Report::PartnerIsUnfit),
         }
-    }
-
-    async fn record(self: Rc<Self>, drive: usize, record: Record) {
-        let result = record::write(&self.io, DriveHandle(drive as u32), &record).await;
-        match result {
-            Ok(()) => drop(self.failing.borrow_mut().remove(&drive)),
-            Err(_) => {
-                // it is tried again as long as it is needed
-                self.failing.borrow_mut().insert(drive);
-                self.io.sleep(FAILED_RECORD_PAUSE).await;
-            }
-        }
-        self.recording.borrow_mut().remove(&drive);
-        self.mirror.borrow_mut().on_recorded(drive, result);
-        self.follow();
-        self.ended.notify();
-    }
-
-    fn begin_own(self: &Rc<Self>, id: RequestId) {
-        let (handle, work) = {
-            let requests = self.requests.borrow();
-            let request = &requests[&id];
-            (request.handle, request.work.clone())
-        };
-        let center = self.clone();
-        self.io.spawn(async move {
-            let result = match work {
-                Work::Write { offset_bytes, data, durable } => {
-                    center.io.drive_write(handle, offset_bytes, data, durable).await
-                }
-                Work::Flush => center.io.drive_flush(handle).await,
-            };
-            center.mirror.borrow_mut().on_own(id, result);
-            center.follow();
-        });
-    }
-
-    /// Sends a request to the partner. Without a connection it is sent when there is one.
-    fn send(&self, id: RequestId) {
-        let mut requests = self.requests.borrow_mut();
-        let request = requests.get_mut(&id).expect("it has not ended");
-        let twin =
-            self.mirror.borrow().id(request.handle.0 as usize).expect("it has requests, so it is there");
-        (request.far_left, request.far_result) = (0, Ok(()));
-        match &request.work {
-            Work::Write { offset_bytes, data, durable } => {
-                let mut at = *offset_bytes;
-                for pieces in in_parts(data, WRITE_BYTES_MAX) {
-                    request.far_left += 1;
-                    let length: usize = pieces.iter().map(Bytes::len).sum();
-                    self.send_write(Asked::Request(id), twin, at, *durable, pieces);
-                    at += length as u64;
-                }
-            }
-            Work::Flush => {
-                request.far_left = 1;
-                let ask = Ask::Flush { request: self.ask(Asked::Request(id)), twin };
-                if let Some(wire) = self.open_wire() {
-                    wire.send_ask(&ask);
-                }
-            }
-        }
-    }
-
-    fn send_write(&self, asked: Asked, twin: TwinId, offset_bytes: u64, durable: bool, data: Vec<Bytes>) {
-        let (kind, header) = write_parts(self.ask(asked), twin, offset_bytes, durable);
-        if let Some(wire) = self.open_wire() {
-            wire.send_frame(kind, std::iter::once(Bytes::copy_from_slice(&header)).chain(data).collect());
-        }
-    }
-
-    /// The number by which the partner will answer.
-    fn ask(&self, asked: Asked) -> RequestId {
-        let number = self.next();
-        self.asked.borrow_mut().insert(number, asked);
-        RequestId(number)
-    }
-
-    fn open_wire(&self) -> Option<Rc<Wire>> {
-        self.wire.borrow().clone().filter(|_| self.is_open.get())
-    }
-
-    async fn copy(self: Rc<Self>, copy: CopyId, drive: usize, offset_bytes: u64, length_bytes: u64) {
-        let offset_bytes = offset_bytes + RECORD_BYTES as u64;
-        let buffer = AlignedBuffer::uncleared(length_bytes as usize / BLOCK_BYTES);
-        let (buffer, result) = self.io.drive_read(DriveHandle(drive as u32), offset_bytes, buffer).await;
-        if !self.mirror.borrow().wants(copy) {
-            return;
-        }
-        let twin = self.mirror.borrow().id(drive);
-        if let (Ok(()), Some(twin)) = (result, twin) {
-            return self.send_write(Asked::Copy(copy), twin, offset_bytes, true, vec![buffer.into_bytes()]);
-        }
-        self.mirror.borrow_mut().on_copied(copy, Err(CopyError::Own));
-        self.follow();
     }
 }

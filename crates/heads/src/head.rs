@@ -114,6 +114,8 @@ pub struct HeadView {
     pub link_trouble: Option<LinkError>,
     /// What the array says may be told: no other head owns it.
     pub answers: bool,
+    /// Drives that both heads are to see, and the partner does not; known to the owner.
+    pub unseen_drives: usize,
 }
 
 /// Why an owner ends its process by itself: the other head, or the next start, does better.
@@ -122,6 +124,8 @@ pub enum Ending {
     ArrayDidNotStart,
     /// What an earlier owner had sent is still under way on this head's drives.
     DrivesNotHandedBack,
+    /// An owner of a later term has a drive that both heads see.
+    DrivesLost,
     ShardHangs(ShardId),
 }
 
@@ -169,6 +173,7 @@ pub struct RunningHead {
     is_array_started: Cell<bool>,
     shown: RefCell<Option<HeadView>>,
     oldest_wait: Cell<Option<Nanos>>,
+    unseen_drives: Cell<usize>,
     asked_for_wait: Cell<bool>,
     /// Shards of the array.
     shards: u16,
@@ -201,6 +206,7 @@ impl RunningHead {
             is_array_started: Cell::default(),
             shown: RefCell::default(),
             oldest_wait: Cell::default(),
+            unseen_drives: Cell::default(),
             asked_for_wait: Cell::default(),
             shards,
             watch: RefCell::default(),
@@ -268,6 +274,7 @@ impl RunningHead {
             hears_the_other: self.control.borrow().is_some(),
             link_trouble: self.link_trouble(),
             answers: self.permit.allows(self.io.uptime()),
+            unseen_drives: self.unseen_drives.get(),
         };
         if self.shown.borrow().as_ref() != Some(&view) {
             *self.shown.borrow_mut() = Some(view.clone());
@@ -375,6 +382,7 @@ impl RunningHead {
             HeadMail::Report(Report::PartnerIsUnfit) => {
                 self.step(|head, now, out| head.on_partner_unfit(now, out));
             }
+            HeadMail::Report(Report::UnseenDrives(count)) => self.unseen_drives.set(count),
             HeadMail::Report(Report::OldestWait(since)) => {
                 self.asked_for_wait.set(false);
                 self.oldest_wait.set(since);
@@ -382,6 +390,7 @@ impl RunningHead {
             // whether the partner is there is for the connection for control to know; writes that wait count by themselves
             HeadMail::Report(Report::Opened) => self.trouble.drives_are_up(),
             HeadMail::Report(Report::ConnectionEnded(end)) => self.trouble.on_drives_ended(end),
+            HeadMail::Report(Report::DrivesLost) => self.end(Ending::DrivesLost),
             HeadMail::Report(Report::Refused { .. }) => {}
         }
     }

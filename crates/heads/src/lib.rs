@@ -18,7 +18,9 @@
 //! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
 //! | `permit` | whether answers may be sent to hosts |
-//! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
+//! | `center` | the owner's mirrored drives: what the mirror orders, carried out; `sending` does it |
+//! | `drive_work` | operations of an owner's engine on its drives |
+//! | `shared` | drives that both heads see: what makes a drive one (`record`, `make`), the owner holds them by reservations (`key`, `claim`, `owned`) |
 //! | `parts` | long writes in parts that a message can hold |
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
 //! | `twins` | drives of the two heads become twins |
@@ -30,6 +32,7 @@
 mod center;
 mod control;
 mod dial;
+mod drive_work;
 mod forward;
 mod head;
 mod head_shard;
@@ -40,19 +43,22 @@ mod partner_drives;
 mod parts;
 mod permit;
 mod record;
+mod shared;
 mod trouble;
 mod twins;
 mod watch;
 mod wire;
 
-pub use center::Report;
+pub use center::{Copies, Report};
 pub use dial::PartnerAddress;
+pub use drive_work::Mirrored;
 pub use forward::{ForwardOptions, ForwardShard, Heard, Portals, WINDOW_BYTES};
 pub use head::{Contents, Ending, HeadMail, HeadOptions, HeadView, Patience, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
 pub use mirror::{RECORD_BYTES, TwinId};
-pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, Mirrored, OwnerOptions, is_of_engine};
+pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, OwnerOptions, is_of_engine};
 pub use permit::Permit;
 pub use record::{make_twin, twin_of};
+pub use shared::{ClaimError, ClaimKey, SharedRecord, SharedWish, make_shared};
 pub use twins::{InUse, OfferedDrive, Pairing, TwinsError, TwinsWish};
 pub use wire::{Identity, WireEnd};

@@ -11,23 +11,22 @@
 //! highest bit; nothing is sent to hosts while the head does not permit it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, RwLock};
 
-use base::{BLOCK_BYTES, Nanos, ShardId};
-use bytes::Bytes;
-use env::{Completion, ConnectionHandle, DriveHandle, Env, Event, IoError, Operation, Outcome, Token, Wait};
-use mirror::RECORD_BYTES;
+use base::{Nanos, ShardId};
+use env::{Completion, ConnectionHandle, Env, Event, IoError, Operation, Outcome, Token, Wait};
 use pair::{CommitRule, StoreOrder, Term, Timing};
 use task::Executor;
 
 use crate::center::Center;
 use crate::dial::{self, PartnerAddress};
+use crate::drive_work::{Mirrored, carry_out, is_for_center};
 use crate::forward::{Door, end_late, is_of_forwarder};
 use crate::head::{HeadMail, RunningHead};
 use crate::permit::Permit;
+use crate::shared::ClaimKey;
 use crate::wire::Identity;
 
 /// Random values generated in advance: for connections and synchronies.
@@ -44,6 +43,11 @@ pub enum Mail<M> {
         operation: Operation,
     },
     Ended(Completion),
+    /// A drive has refused this because another host has reserved it: for shard 0.
+    Conflict {
+        from: ShardId,
+        completion: Completion,
+    },
     /// The head has decided: for shard 0.
     Order(StoreOrder),
     /// The head wants to know since when the oldest request waits for the partner: for shard 0.
@@ -85,9 +89,6 @@ pub struct MirrorOptions {
     /// All that the array has is there from the start. Otherwise [`Mail::Whole`] says when.
     pub is_whole: bool,
 }
-
-/// Which drives are mirrored, and where that ends; of all shards. A drive that is longer than its twin looks as long as that.
-pub type Mirrored = Arc<RwLock<BTreeMap<DriveHandle, u64>>>;
 
 /// What waits to be sent to other shards, and what has ended for this one: shared with tasks.
 type Outbox<M> = Rc<RefCell<VecDeque<(ShardId, Mail<M>)>>>;
@@ -138,8 +139,9 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         };
         let center = options.map(|options| {
             let tell = to_head(&outbox);
-            let report = Box::new(move |report| tell(HeadMail::Report(report)));
-            let center = Center::new(executor.io(), options.tolerated, options.is_whole, report);
+            let report = Rc::new(move |report| tell(HeadMail::Report(report)));
+            let key = ClaimKey::new(&owner.identity, owner.term);
+            let center = Center::new(executor.io(), options.tolerated, options.is_whole, key, report);
             center.on_order(StoreOrder::Commit(options.rule));
             let dialing =
                 dial::keep_open(center.clone(), owner.identity.clone(), options.partner, owner.term);
@@ -211,22 +213,6 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         self.center.as_ref().map(|center| center.lacking_bytes())
     }
 
-    /// Whether this operation is for the mirror.
-    fn is_ours(&self, operation: &Operation) -> bool {
-        let is_mirrored = |drive: &DriveHandle| is_mirrored(&self.mirrored, *drive);
-        match operation {
-            // whether the drive is mirrored is found when it is opened
-            Operation::DriveOpen { writable, .. } => *writable,
-            // the partner lacks what is written to others
-            Operation::DriveWrite { .. } | Operation::DriveClose { .. } => true,
-            Operation::DriveFlush { drive } | Operation::DriveMeasure { drive } => is_mirrored(drive),
-            Operation::DriveRead { drive, offset_bytes, .. } => {
-                *offset_bytes < RECORD_BYTES as u64 && is_mirrored(drive)
-            }
-            _ => false,
-        }
-    }
-
     /// Carries out an operation for a shard; on shard 0.
     fn begin(&mut self, from: ShardId, token: Token, operation: Operation) {
         let center = self.center.clone().expect("shard 0 has the mirror");
@@ -238,12 +224,23 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         self.run();
     }
 
+    /// Only if no other head has become the owner is this a failure of the drive; on shard 0.
+    fn on_conflict(&mut self, from: ShardId, completion: Completion) {
+        let (center, outbox) = (self.center.clone().expect("shard 0 has it"), self.outbox.clone());
+        self.executor.io().spawn(async move {
+            center.shared().hold_all().await;
+            outbox.borrow_mut().push_back((from, Mail::Ended(completion)));
+        });
+        self.run();
+    }
+
     fn on_mail(&mut self, mail: Mail<M>, events: &mut Vec<Event<M>>) {
         let center = || self.center.as_ref().expect("it is for shard 0");
         match mail {
             Mail::Ended(completion) => events.push(Event::Completion(completion)),
             Mail::Engine(message) => events.push(Event::Message(message)),
             Mail::Drive { from, token, operation } => self.begin(from, token, operation),
+            Mail::Conflict { from, completion } => self.on_conflict(from, completion),
             Mail::Order(order) => center().on_order(order),
             Mail::Wait => center().tell_oldest_wait(),
             Mail::Whole => center().on_whole(),
@@ -295,90 +292,8 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     }
 }
 
-fn is_mirrored(mirrored: &Mirrored, drive: DriveHandle) -> bool {
-    mirrored.read().expect("no one panics while holding it").contains_key(&drive)
-}
-
-/// Carries out an operation on a drive that is, or may be, mirrored.
-async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operation) -> Outcome {
-    let done = |result: Result<(), env::IoError>| result.map_or_else(Outcome::Failed, |()| Outcome::Done);
-    match operation {
-        Operation::DriveOpen { path, writable } => match center.io().drive_open(&path, writable).await {
-            Err(error) => Outcome::Failed(error),
-            Ok((handle, mut info)) => match center.add(handle, &info).await {
-                Ok(end_bytes) => {
-                    if let Some(end_bytes) = end_bytes {
-                        mirrored.write().expect("no one panics while holding it").insert(handle, end_bytes);
-                        (info.size_bytes, info.end_bytes) = (end_bytes, end_bytes);
-                    }
-                    Outcome::DriveOpened(handle, info)
-                }
-                Err(error) => {
-                    let _gone_already = center.io().drive_close(handle).await;
-                    Outcome::Failed(error)
-                }
-            },
-        },
-        Operation::DriveClose { drive } => {
-            let was_mirrored = mirrored.write().expect("no one panics while holding it").remove(&drive);
-            match was_mirrored {
-                Some(_) => center.remove(drive).await,
-                None => center.remove_alone(drive),
-            }
-            done(center.io().drive_close(drive).await)
-        }
-        Operation::DriveWrite { drive, offset_bytes, data, durable } if !is_mirrored(mirrored, drive) => {
-            center.stores_alone(drive).await;
-            done(center.io().drive_write(drive, offset_bytes, data, durable).await)
-        }
-        Operation::DriveWrite { drive, offset_bytes, data, durable } => {
-            let touches = offset_bytes < RECORD_BYTES as u64;
-            if touches && !is_erasure(offset_bytes, &data) {
-                return Outcome::Failed(IoError::ReadOnly);
-            }
-            center.on_write(drive, touches);
-            let (offset_bytes, data) = behind_the_record(offset_bytes, data);
-            match data.is_empty() {
-                true => Outcome::Done,
-                false => done(center.write(drive, offset_bytes, data, durable).await),
-            }
-        }
-        // the record is the mirror's: for a pool there is nothing
-        Operation::DriveRead { drive, offset_bytes, buffer } => {
-            let (mut buffer, result) = center.io().drive_read(drive, offset_bytes, buffer).await;
-            let hidden = (RECORD_BYTES as u64 - offset_bytes).div_ceil(BLOCK_BYTES as u64) as usize;
-            (0..buffer.blocks().min(hidden)).for_each(|block| buffer.block_mut(block).fill(0));
-            Outcome::DriveRead(buffer, result)
-        }
-        Operation::DriveFlush { drive } => done(center.flush(drive).await),
-        Operation::DriveMeasure { drive } => {
-            let end_bytes = mirrored.read().expect("no one panics while holding it").get(&drive).copied();
-            match center.io().drive_measure(drive).await {
-                Ok(size_bytes) => Outcome::DriveMeasured(size_bytes.min(end_bytes.unwrap_or(u64::MAX))),
-                Err(error) => Outcome::Failed(error),
-            }
-        }
-        operation => unreachable!("{operation:?} goes to the world below"),
-    }
-}
-
-/// Whether this is what a pool does that makes a drive forget it: zeros, from the first byte to behind the record. Everything else that
-/// is written there is refused, because it would not be kept.
-fn is_erasure(offset_bytes: u64, data: &[Bytes]) -> bool {
-    let length: usize = data.iter().map(Bytes::len).sum();
-    offset_bytes == 0 && length > RECORD_BYTES && data.iter().all(|piece| piece.iter().all(|&byte| byte == 0))
-}
-
-/// What of a write is behind the record. The record is the mirror's: who erases the drive of a pool does not erase that.
-fn behind_the_record(offset_bytes: u64, mut data: Vec<Bytes>) -> (u64, Vec<Bytes>) {
-    let mut before = (RECORD_BYTES as u64).saturating_sub(offset_bytes) as usize;
-    for piece in &mut data {
-        let cut = before.min(piece.len());
-        *piece = piece.slice(cut..);
-        before -= cut;
-    }
-    data.retain(|piece| !piece.is_empty());
-    (offset_bytes.max(RECORD_BYTES as u64), data)
+fn is_conflict(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(IoError::Reserved) | Outcome::DriveRead(_, Err(IoError::Reserved)))
 }
 
 impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
@@ -416,7 +331,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
         }
         if let Operation::Send { connection, .. } = operation {
             self.send_or_hold(token, connection, operation);
-        } else if !self.is_ours(&operation) {
+        } else if !is_for_center(&self.mirrored, &operation) {
             self.hand_down(token, operation);
         } else if self.center.is_some() {
             self.begin(self.below.shard(), token, operation);
@@ -452,6 +367,16 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                         self.below.submit(token, closing);
                     }
                 }
+                Event::Completion(completion) if is_conflict(&completion.outcome) => {
+                    let from = self.below.shard();
+                    match self.center.is_some() {
+                        true => self.on_conflict(from, completion),
+                        false => {
+                            let mail = Mail::Conflict { from, completion };
+                            self.outbox.borrow_mut().push_back((ShardId(0), mail));
+                        }
+                    }
+                }
                 Event::Completion(completion) => events.push(Event::Completion(completion)),
                 Event::Message(mail) => self.on_mail(mail, events),
             }
@@ -466,31 +391,5 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
             Mail::Engine(message) => message,
             _ => unreachable!("what was not sent comes back"),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_would_not_be_kept_is_refused() {
-        let zeros = |length| vec![Bytes::from(vec![0; length])];
-        assert!(is_erasure(0, &zeros(1 << 20)));
-        assert!(!is_erasure(0, &zeros(16 << 10)) && !is_erasure(4096, &zeros(1 << 20)));
-        assert!(!is_erasure(0, &[zeros(1 << 20), vec![Bytes::from(vec![1; 4096])]].concat()));
-    }
-
-    #[test]
-    fn whoever_erases_a_drive_does_not_erase_the_record() {
-        let data = || vec![Bytes::from(vec![1; 8 << 10]), Bytes::from(vec![2; 24 << 10])];
-        let lengths = |offset| {
-            let (offset, data) = behind_the_record(offset, data());
-            (offset, data.iter().map(Bytes::len).collect::<Vec<_>>())
-        };
-        assert_eq!(lengths(0), (16 << 10, vec![16 << 10]));
-        assert_eq!(lengths(12 << 10), (16 << 10, vec![4 << 10, 24 << 10]));
-        assert_eq!(lengths(16 << 10), (16 << 10, vec![8 << 10, 24 << 10]));
-        assert_eq!(behind_the_record(0, vec![Bytes::from(vec![1; 4096])]), (16 << 10, vec![]));
     }
 }

@@ -62,6 +62,7 @@ impl Partner {
             told: Cell::default(),
         });
         io.spawn(partner.clone().keep_opening());
+        io.spawn(partner.drives.clone().keep_looking());
         partner
     }
 
@@ -152,7 +153,7 @@ impl Partner {
     /// How a drive is, as far as its owner needs to know.
     fn news(&self, wanted: &WantedTwin) -> TwinNews {
         let there = |twin: &mut Twin| {
-            let (opening, record) = (twin.opening, Some(twin.record.clone()));
+            let (opening, record) = (twin.opening, twin.record.clone());
             (twin.bytes >= wanted.bytes).then_some(TwinNews::There { opening, record })
         };
         self.drives.with(wanted.twin, there).flatten().unwrap_or(TwinNews::Absent)
@@ -251,10 +252,11 @@ impl Served {
             self.wire.close();
             return;
         }
-        let Some((handle, bytes)) = partner.drives.with(twin, |twin| (twin.handle, twin.bytes)) else {
+        let found = partner.drives.with(twin, |twin| (twin.handle, twin.bytes, twin.record.is_some()));
+        let Some((handle, bytes, is_twin)) = found else {
             return self.lacks_it(request);
         };
-        if offset_bytes + data.len() as u64 > bytes || !self.begins() {
+        if offset_bytes + data.len() as u64 > bytes || !is_twin || !self.begins() {
             self.wire.close();
             return;
         }
@@ -301,13 +303,14 @@ impl Served {
         }
         let partner = &self.partner;
         let next = partner.drives.with(twin, |twin| {
-            let marked = Bits::empty(twin.record.marked.end());
-            let generation = twin.record.generation + 1;
-            (twin.handle, Record { generation, synchrony, marked, ..twin.record.clone() })
+            let record = twin.record.as_ref()?;
+            let marked = Bits::empty(record.marked.end());
+            let generation = record.generation + 1;
+            Some((twin.handle, Record { generation, synchrony, marked, ..record.clone() }))
         });
-        if let Some((handle, record)) = next {
+        if let Some((handle, record)) = next.flatten() {
             match self.write_record(twin, handle, &record).await {
-                Ok(()) => drop(partner.drives.with(twin, |twin| twin.record = record)),
+                Ok(()) => drop(partner.drives.with(twin, |twin| twin.record = Some(record))),
                 Err(_) => partner.drives.on_failed(twin, handle),
             }
         }

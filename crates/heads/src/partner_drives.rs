@@ -4,28 +4,32 @@
 //! own, by which the owner sees that a drive may have lost what it had in its cache.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use base::Nanos;
 use env::{DriveHandle, IoError};
 use mirror::{Record, TwinId};
-use task::{Io, Notify};
+use task::{Io, Notify, race};
 
-use crate::record;
+use crate::record::{self, DriveRecord};
 use crate::twins::OfferedDrive;
 
 /// Before a drive is tried again. The pause doubles with each attempt.
 const PAUSE_MIN: Nanos = Nanos::from_millis(500);
 const PAUSE_MAX: Nanos = Nanos::from_secs(8);
+/// Between two looks at a drive that both heads see, and how long one may take.
+const LOOK: Nanos = Nanos::from_secs(1);
+const LOOK_TIME: Nanos = Nanos::from_secs(5);
 /// A drive that was well for so long is tried again as at first.
 const WELL: Nanos = Nanos::from_secs(60);
 
-/// A drive that takes writes of the owner.
+/// A drive that the owner has, too: its twin, which takes the owner's writes; or the same drive, which takes none from here.
 pub(crate) struct Twin {
     pub handle: DriveHandle,
     pub bytes: u64,
-    pub record: Record,
+    /// `None`: both heads see this drive.
+    pub record: Option<Record>,
     /// Which opening of a drive of this head it was.
     pub opening: u64,
     place: usize,
@@ -63,6 +67,8 @@ pub(crate) struct Drives {
     /// Whether this head is a partner: otherwise nothing stays open.
     is_partner: Cell<bool>,
     openings: Cell<u64>,
+    /// Drives that are being read.
+    looks_at: RefCell<BTreeSet<DriveHandle>>,
     /// An attempt has ended.
     changed: Notify,
 }
@@ -75,6 +81,7 @@ impl Drives {
             twins: RefCell::default(),
             is_partner: Cell::default(),
             openings: Cell::default(),
+            looks_at: RefCell::default(),
             changed: Notify::new(io),
         })
     }
@@ -155,11 +162,16 @@ impl Drives {
         let record = record::read(&self.io, handle).await;
         match record {
             // unless this head takes over meanwhile
-            Ok(Some(record)) if self.is_partner.get() && !self.twins.borrow().contains_key(&record.twin) => {
+            Ok(Some(record)) if self.is_partner.get() && !self.twins.borrow().contains_key(&record.id()) => {
                 self.openings.set(self.openings.get() + 1);
                 let (opening, place) = (self.openings.get(), index);
-                let bytes = info.size_bytes.min(record::end_bytes(&record));
-                let id = record.twin;
+                let id = record.id();
+                let (bytes, record) = match record {
+                    DriveRecord::Twin(record) => {
+                        (info.size_bytes.min(record::end_bytes(&record)), Some(record))
+                    }
+                    DriveRecord::Shared(_) => (info.size_bytes, None),
+                };
                 self.twins.borrow_mut().insert(id, Twin { handle, bytes, record, opening, place });
                 Ok(true)
             }
@@ -191,6 +203,41 @@ impl Drives {
             drives.places.borrow_mut()[index].is_opening = false;
             drives.changed.notify();
         });
+    }
+
+    /// For ever: reads of drives that both heads see. Nothing is written to them from here, so nothing else would show that they are gone.
+    pub async fn keep_looking(self: Rc<Self>) {
+        loop {
+            self.io.sleep(LOOK).await;
+            let twins = self.twins.borrow();
+            let shared: Vec<(TwinId, DriveHandle)> = twins
+                .iter()
+                .filter(|(_, twin)| twin.record.is_none())
+                .map(|(&id, twin)| (id, twin.handle))
+                .collect();
+            drop(twins);
+            for (id, handle) in shared {
+                if self.looks_at.borrow_mut().insert(handle) {
+                    self.io.spawn(self.clone().look_at(id, handle));
+                }
+            }
+        }
+    }
+
+    async fn look_at(self: Rc<Self>, id: TwinId, handle: DriveHandle) {
+        let is_open = self.twins.borrow().get(&id).is_some_and(|twin| twin.handle == handle);
+        let reading = is_open.then(|| {
+            let io = self.io.clone();
+            self.io.spawn_join(async move { record::read(&io, handle).await })
+        });
+        if let Some(mut reading) = reading {
+            match race(&mut reading, self.io.sleep(LOOK_TIME)).await {
+                Ok(Some(Ok(Some(found)))) if found.id() == id => {}
+                // it answers nothing, has failed, or is something else now
+                _ => self.on_failed(id, handle),
+            }
+        }
+        self.looks_at.borrow_mut().remove(&handle);
     }
 
     /// Closes all drives. Nothing is under way on them.

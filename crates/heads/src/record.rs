@@ -5,6 +5,27 @@ use env::{DriveHandle, DriveInfo, IoError};
 use mirror::{Bits, Geometry, RECORD_BYTES, Record, Synchrony, TwinId};
 use task::Io;
 
+use crate::shared::SharedRecord;
+
+/// What the first 16 KiB of a drive say of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum DriveRecord {
+    /// It has a twin on the other head.
+    Twin(Record),
+    /// Both heads see it.
+    Shared(SharedRecord),
+}
+
+impl DriveRecord {
+    /// By which both heads know the drive.
+    pub fn id(&self) -> TwinId {
+        match self {
+            DriveRecord::Twin(record) => record.twin,
+            DriveRecord::Shared(record) => record.drive,
+        }
+    }
+}
+
 /// The part of a drive that is mirrored, as its record says. `None`: the drive is too short for that.
 pub(crate) fn geometry(record: &Record, info: &DriveInfo) -> Option<Geometry> {
     let bytes = Some(record.mirrored_bytes).filter(|&bytes| bytes > 0)?;
@@ -16,11 +37,13 @@ pub(crate) fn end_bytes(record: &Record) -> u64 {
     record.mirrored_bytes.saturating_add(RECORD_BYTES as u64)
 }
 
-/// The newest record of a drive; `None`: it is not mirrored.
-pub(crate) async fn read(io: &Io, drive: DriveHandle) -> Result<Option<Record>, IoError> {
+/// The newest record of a drive; `None`: it is of one head alone.
+pub(crate) async fn read(io: &Io, drive: DriveHandle) -> Result<Option<DriveRecord>, IoError> {
     let buffer = AlignedBuffer::uncleared(RECORD_BYTES / BLOCK_BYTES);
     let (slots, result) = io.drive_read(drive, 0, buffer).await;
-    result.map(|()| Record::newest(&slots))
+    result?;
+    let shared = SharedRecord::decode(&slots).map(DriveRecord::Shared);
+    Ok(shared.or_else(|| Record::newest(&slots).map(DriveRecord::Twin)))
 }
 
 /// Which twin a drive is that begins so.
@@ -46,7 +69,11 @@ pub async fn make_twin(
 ) -> Result<(), IoError> {
     let fits = mirrored_bytes > 0 && mirrored_bytes + RECORD_BYTES as u64 <= info.size_bytes;
     let geometry = fits.then(|| Geometry::of(mirrored_bytes)).ok_or(IoError::NotADrive)?;
-    let generation = read(io, drive).await?.map_or(0, |record| record.generation) + 1;
+    let generation = match read(io, drive).await? {
+        Some(DriveRecord::Shared(_)) => return Err(IoError::Busy),
+        Some(DriveRecord::Twin(record)) => record.generation + 1,
+        None => 1,
+    };
     let regions = geometry.regions();
     let (synchrony, marked) = match synchrony {
         Some(synchrony) => (synchrony, Bits::empty(regions)),

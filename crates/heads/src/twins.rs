@@ -19,7 +19,7 @@ use task::{Io, Notify, race};
 
 use crate::dial::connect;
 use crate::head::RunningHead;
-use crate::record;
+use crate::record::{self, DriveRecord};
 use crate::wire::Wire;
 
 /// How long an answer of the partner may take: it opens each of its drives.
@@ -84,6 +84,12 @@ pub enum TwinsError {
     NoRoom { path: String, bytes: u64, offered: Vec<OfferedDrive> },
     /// The partner refuses.
     Partner(String),
+    /// A drive that is to be seen by both heads has no persistent reservations.
+    NoReservations { path: String },
+    /// A host that is not of this array has reserved it.
+    Reserved { path: String, key: u64 },
+    /// The partner does not see these drives.
+    NotSeen { paths: Vec<String>, offered: Vec<OfferedDrive> },
 }
 
 /// Which drives of the owner are to become twins.
@@ -154,7 +160,11 @@ impl RunningHead {
             let (handle, info) = opened.map_err(error)?;
             own.push(Own { path: path.clone(), handle, info: info.clone(), twin: None });
             let found = record::read(self.io(), handle).await.map_err(error)?;
-            own.last_mut().expect("just pushed").twin = found.as_ref().map(|record| record.twin);
+            if let Some(DriveRecord::Shared(_)) = found {
+                let what = "the record of a drive that both heads see".to_owned();
+                return Err(TwinsError::Holds { path: path.clone(), what });
+            }
+            own.last_mut().expect("just pushed").twin = found.as_ref().map(DriveRecord::id);
             if !wish.keep && !wish.force.contains(path) {
                 let has_record = found.is_some();
                 let what = self.surroundings().what_it_holds(self.io(), handle, has_record).await;
@@ -223,7 +233,7 @@ impl RunningHead {
             let Ok((handle, info)) = self.io().drive_open(&path, true).await else { continue };
             let bytes = info.size_bytes;
             match record::read(self.io(), handle).await {
-                Ok(Some(record)) => offered.push(OfferedDrive { path, bytes, twin: Some(record.twin.0) }),
+                Ok(Some(record)) => offered.push(OfferedDrive { path, bytes, twin: Some(record.id().0) }),
                 Ok(None) if self.surroundings().what_it_holds(self.io(), handle, false).await.is_none() => {
                     offered.push(OfferedDrive { path, bytes, twin: None });
                 }
@@ -284,9 +294,9 @@ fn choose(own: &[InUse], offered: &[OfferedDrive]) -> Result<Vec<Pairing>, Twins
 }
 
 /// The owner's end of a connection for twins: one question after the other.
-struct Talk {
+pub(crate) struct Talk {
     io: Io,
-    wire: Rc<Wire>,
+    pub(crate) wire: Rc<Wire>,
     heard: Rc<Heard>,
 }
 
@@ -299,7 +309,7 @@ struct Heard {
 
 impl Talk {
     /// `None`: the partner cannot be reached by any of its addresses.
-    async fn begin(head: &Rc<RunningHead>) -> Option<Talk> {
+    pub(crate) async fn begin(head: &Rc<RunningHead>) -> Option<Talk> {
         let io = head.io();
         let partner = head.partner_address();
         for attempt in 0..partner.count() {
@@ -333,7 +343,7 @@ impl Talk {
     }
 
     /// The drives of the partner.
-    async fn offered(&self) -> Result<Vec<OfferedDrive>, TwinsError> {
+    pub(crate) async fn offered(&self) -> Result<Vec<OfferedDrive>, TwinsError> {
         match self.ask(&Ask::Offer).await? {
             Answer::Offered(offered) => Ok(offered),
             Answer::Refused(why) => Err(TwinsError::Partner(why)),
@@ -390,6 +400,18 @@ impl fmt::Display for TwinsError {
                 if free.is_empty() { write!(f, "none") } else { write!(f, "{}", free.join(", ")) }
             }
             TwinsError::Partner(why) => write!(f, "{why}"),
+            TwinsError::NoReservations { path } => {
+                write!(
+                    f,
+                    "{path} has no persistent reservations, by which a head keeps the other one from writing"
+                )
+            }
+            TwinsError::Reserved { path, key } => {
+                write!(f, "{path} is reserved with the key {key:#018x}, which is not of this array")
+            }
+            TwinsError::NotSeen { paths, .. } => {
+                write!(f, "the other head does not see {}", paths.join(", "))
+            }
         }
     }
 }

@@ -71,6 +71,11 @@ impl Manager {
                 self.problems_may_differ();
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
+            Command::PairProblems(facts) => {
+                *self.pair_problems.borrow_mut() = facts;
+                self.problems_may_differ();
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
             other => Err(other),
         }
     }
@@ -121,6 +126,7 @@ impl Manager {
             | Command::Events { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
+            | Command::PairProblems(_)
             | Command::Shutdown
             | Command::SnapshotList { .. } => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,

@@ -202,6 +202,9 @@ impl Manager {
     async fn take_back_drive(&self, id: PoolId, index: usize, path: &str) {
         // the process that uses it may close it before the next round
         let Ok(Probed { handle, info, content }) = self.open_and_probe(path).await else { return };
+        if self.forget_twin(handle).await.is_err() {
+            return self.close_drive(handle).await;
+        }
         let io = &self.context.io;
         let taken = self.alter(id, async |membership| {
             let Membership { pool, chunk_bytes, .. } = *membership;

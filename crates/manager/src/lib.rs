@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `manager`, `state` | the manager, and what it knows of the array |
 //! | `commands`, `order`, `change_lock` | commands: carried out, abandoned, changing one at a time |
-//! | `start`, `paired`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
+//! | `start`, `paired`, `alone`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
 //! | `transfers` | exports and imports of whole volumes |
@@ -26,6 +26,7 @@
 
 mod absent;
 mod access;
+mod alone;
 mod at_stake;
 mod bin;
 mod change;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, JournalTrouble, PortalOptions, StartFailure, StoreFailure, TransferId};
+use api::{
+    CommandError, JournalTrouble, PortalOptions, ProblemFacts, StartFailure, StoreFailure, TransferId,
+};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal, NameError};
@@ -36,6 +38,8 @@ pub struct StartParameters {
     pub array_name: String,
     /// Of a head of a pair.
     pub pair: Option<PairedArray>,
+    /// This head is alone, and was one of a pair: its drives may have records of twins, which are erased before it writes to them.
+    pub was_paired: bool,
     /// The last bytes that an earlier run passed to `save_state`.
     pub state: Option<Bytes>,
     /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on shard 0's
@@ -101,6 +105,8 @@ pub struct Manager {
     pub(crate) watch: KnownProblems,
     /// Why the control plane cannot keep events.
     pub(crate) journal_trouble: RefCell<Option<JournalTrouble>>,
+    /// What the head knows to be wrong with the pair.
+    pub(crate) pair_problems: RefCell<Vec<ProblemFacts>>,
     pub(crate) state: RefCell<State>,
 }
 
@@ -112,6 +118,7 @@ pub(crate) struct Parameters {
     pub(crate) drives: RefCell<Vec<String>>,
     pub(crate) array_name: String,
     pub(crate) pair: Option<PairedArray>,
+    pub(crate) was_paired: bool,
     pub(crate) save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     pub(crate) state: RefCell<Option<Bytes>>,
 }
@@ -150,6 +157,7 @@ impl Manager {
             events: Events::new(io, parameters.newest_event),
             watch: KnownProblems::new(io),
             journal_trouble: RefCell::default(),
+            pair_problems: RefCell::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),
@@ -165,6 +173,7 @@ impl Manager {
                 drives: RefCell::new(parameters.drives),
                 array_name: parameters.array_name,
                 pair: parameters.pair,
+                was_paired: parameters.was_paired,
                 save_state: parameters.save_state,
                 state: RefCell::new(parameters.state),
             },

@@ -110,7 +110,14 @@ impl Manager {
         for (path, opened) in found.paths.iter().zip(opened) {
             match opened {
                 Ok(Probed { handle, info, content: Content::Member(label) }) if label.pool == id => {
-                    drives.push((handle, info));
+                    match self.forget_twin(handle).await {
+                        Ok(()) => drives.push((handle, info)),
+                        Err(error) => {
+                            self.close_drive(handle).await;
+                            let how = DriveLoss::Unusable { error };
+                            unusable.push(LostDrive { drive: path.clone(), bay: String::new(), how });
+                        }
+                    }
                 }
                 Ok(Probed { handle, .. }) => self.close_drive(handle).await,
                 Err(error) => {

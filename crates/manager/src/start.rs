@@ -46,6 +46,7 @@ impl Manager {
             },
         };
         self.state.borrow_mut().catalog = catalog;
+        self.free_former_twins().await;
         self.record_head(&self.parameters.portals)?;
         self.see_clock();
         self.name_missing();

@@ -286,7 +286,7 @@ fn ended(bytes: &mut Reader) -> Option<Answer> {
 }
 
 /// Numbers of errors on the wire. They stay as they are.
-const CODES: [(IoError, u32); 14] = [
+const CODES: [(IoError, u32); 16] = [
     (IoError::NotFound, 1),
     (IoError::PermissionDenied, 2),
     (IoError::Busy, 3),
@@ -301,6 +301,8 @@ const CODES: [(IoError, u32); 14] = [
     (IoError::AddressNotAvailable, 12),
     (IoError::TimedOut, 13),
     (IoError::TooMany, 14),
+    (IoError::Reserved, 15),
+    (IoError::Unsupported, 16),
 ];
 const OTHER: u32 = 255;
 

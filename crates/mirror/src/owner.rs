@@ -36,6 +36,8 @@ pub struct Mirror {
     left_behind: BTreeSet<TwinId>,
     /// Something is stored on a drive that has no twin.
     stores_alone: bool,
+    /// Drives that both heads see, and how many of them the partner has not said it sees.
+    shared: (usize, usize),
     /// All that the array has is there: a pool that was absent at the start may hold what the partner lacks.
     is_whole: bool,
     rule: CommitRule,
@@ -65,6 +67,7 @@ impl Mirror {
             tolerated,
             left_behind: BTreeSet::new(),
             stores_alone: false,
+            shared: (0, 0),
             is_whole: true,
             rule: CommitRule::Both,
             in_sync: None,
@@ -327,6 +330,20 @@ impl Mirror {
         self.go_on();
     }
 
+    /// Drives that both heads see have come or gone, or the partner has said which it sees: there are so many, and it lacks so many. Nothing
+    /// of them is copied.
+    pub fn set_shared(&mut self, count: usize, unseen: usize) {
+        let is_new = count > self.shared.0;
+        self.shared = (count, unseen);
+        if !self.is_fit() {
+            self.have_it_leave();
+        }
+        if is_new {
+            self.open_again();
+        }
+        self.go_on();
+    }
+
     /// Whether all that the array has is there. As long as it is not, the partner cannot join; one that counts stays.
     pub fn set_whole(&mut self, is_whole: bool) {
         self.is_whole = is_whole;
@@ -356,11 +373,12 @@ impl Mirror {
 
     fn is_fit(&self) -> bool {
         let out = self.twins.values().filter(|twin| twin.state != TwinState::Sound).count();
-        out + self.left_behind.len() <= self.tolerated && !self.stores_alone
+        out + self.left_behind.len() + self.shared.1 <= self.tolerated && !self.stores_alone
     }
 
     fn may_join(&self) -> bool {
-        self.is_copying && self.knows_partner && self.is_fit() && self.is_whole && !self.twins.is_empty()
+        let stores_something = !self.twins.is_empty() || self.shared.0 > 0;
+        self.is_copying && self.knows_partner && self.is_fit() && self.is_whole && stores_something
     }
 
     /// Ends a request that has not begun.

@@ -32,12 +32,14 @@ pub enum Decision {
     AskedToTakeOver,
     /// The register does not answer; the owner is heard again.
     WithdrewTakeover,
+    /// The owner is silent, and this head does not take over: there is maintenance.
+    HeldBack,
     /// A head of an earlier term was told of the later one.
     CorrectedOldTerm,
 }
 
 impl Decision {
-    pub const ALL: [Decision; 17] = [
+    pub const ALL: [Decision; 18] = [
         Decision::TookOver,
         Decision::Restarted,
         Decision::ReceivedHandover,
@@ -54,6 +56,7 @@ impl Decision {
         Decision::GaveBack,
         Decision::AskedToTakeOver,
         Decision::WithdrewTakeover,
+        Decision::HeldBack,
         Decision::CorrectedOldTerm,
     ];
 
@@ -75,6 +78,7 @@ impl Decision {
             Decision::GaveBack => "gave-back",
             Decision::AskedToTakeOver => "asked-to-take-over",
             Decision::WithdrewTakeover => "withdrew-takeover",
+            Decision::HeldBack => "held-back",
             Decision::CorrectedOldTerm => "corrected-old-term",
         }
     }

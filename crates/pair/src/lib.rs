@@ -43,7 +43,7 @@ pub use link::{
 };
 pub use message::{Message, Stamp};
 pub use portal::Portal;
-pub use register::{Register, RegisterError, Revision, Term};
+pub use register::{Maintenance, Register, RegisterError, Revision, Term};
 pub use relation::{CommitRule, Relation};
 pub use store::{StoreEvent, StoreOrder};
 pub use timing::{Timing, TimingError};

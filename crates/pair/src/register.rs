@@ -16,6 +16,13 @@ pub struct Revision(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Term(pub u64);
 
+/// An administrator works on the network, the witness or a head: no head takes over by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Maintenance {
+    /// When it began: milliseconds since 1970, by the clock of the head that was told; not 0.
+    pub since_ms: u64,
+}
+
 /// What the register holds. Two heads that write the same revision write different values, because the writer is part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Register {
@@ -25,6 +32,8 @@ pub struct Register {
     pub partner: HeadId,
     /// The partner holds everything that is acknowledged, so it may take over.
     pub in_sync: bool,
+    /// As long as it lasts, the partner does not take over.
+    pub maintenance: Option<Maintenance>,
     pub written_by: HeadId,
 }
 
@@ -38,11 +47,17 @@ struct Stored {
     owner: String,
     partner: String,
     in_sync: bool,
+    /// In version 2 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    maintenance_since_ms: Option<u64>,
     written_by: String,
 }
 
 /// The version of the stored form.
 const VERSION: u32 = 1;
+
+/// That of a register with maintenance: a program that does not know it must not take over, so it is to know nothing of the register.
+const VERSION_OF_MAINTENANCE: u32 = 2;
 
 /// Longest stored form, in bytes.
 pub const STORED_MAX: usize = 1024;
@@ -65,12 +80,15 @@ pub enum RegisterError {
     },
     /// The two heads are one.
     OneHead,
+    /// The version says whether there is maintenance, and the value says otherwise.
+    Contradiction,
 }
 
 impl Register {
     /// The first value: a head that was alone gets a partner, which holds nothing yet.
     pub fn first(owner: HeadId, partner: HeadId, term: Term) -> Register {
-        Register { revision: Revision(1), term, owner, partner, in_sync: false, written_by: owner }
+        let (revision, in_sync, maintenance) = (Revision(1), false, None);
+        Register { revision, term, owner, partner, in_sync, maintenance, written_by: owner }
     }
 
     /// The other head of the pair; `None` if `head` is none of them.
@@ -90,6 +108,7 @@ impl Register {
     /// The partner becomes the owner, alone.
     pub fn taken_over(&self, by: HeadId) -> Register {
         assert!(self.is_in_sync(by) && by == self.partner, "only a partner in sync may take over");
+        assert!(self.maintenance.is_none(), "nobody takes over during maintenance");
         let next = self.next(by);
         Register {
             term: Term(self.term.0 + 1),
@@ -121,6 +140,13 @@ impl Register {
         Register { partner, ..self.next(self.owner) }
     }
 
+    /// The owner goes on alone, and its partner is not part of the array any more: another id, which no head has, is in its place.
+    /// It may have been in sync: this is one change.
+    pub fn forgotten(&self, nobody: HeadId) -> Register {
+        assert!(nobody != self.partner && nobody != self.owner, "an id that no head has");
+        Register { partner: nobody, in_sync: false, ..self.next(self.owner) }
+    }
+
     /// The owner makes its partner the owner. Both stay in sync.
     pub fn handed_over(&self) -> Register {
         assert!(self.in_sync, "an array is handed over to a partner in sync");
@@ -136,6 +162,15 @@ impl Register {
         Register { term, owner: self.partner, partner: self.owner, in_sync: false, ..next }
     }
 
+    /// Maintenance begins or ends. Either head may write this: it changes nothing else.
+    pub fn with_maintenance(&self, maintenance: Option<Maintenance>, by: HeadId) -> Register {
+        assert!(
+            maintenance.is_none_or(|maintenance| maintenance.since_ms > 0),
+            "a clock that was never set says 1"
+        );
+        Register { maintenance, ..self.next(by) }
+    }
+
     /// Another value than this, which changes nothing but the revision: a change that may still be on its way cannot win after it.
     pub fn confirmed(&self) -> Register {
         self.next(self.owner)
@@ -143,12 +178,13 @@ impl Register {
 
     pub fn encode(&self) -> Vec<u8> {
         let stored = Stored {
-            version: VERSION,
+            version: if self.maintenance.is_some() { VERSION_OF_MAINTENANCE } else { VERSION },
             revision: self.revision.0,
             term: self.term.0,
             owner: self.owner.to_string(),
             partner: self.partner.to_string(),
             in_sync: self.in_sync,
+            maintenance_since_ms: self.maintenance.map(|maintenance| maintenance.since_ms),
             written_by: self.written_by.to_string(),
         };
         serde_json::to_vec(&stored).expect("plain values have a JSON form")
@@ -162,7 +198,7 @@ impl Register {
         let value: serde_json::Value = serde_json::from_slice(bytes).map_err(not_json)?;
         // the version first: a later one may have other fields
         let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if version != u64::from(VERSION) {
+        if ![VERSION, VERSION_OF_MAINTENANCE].map(u64::from).contains(&version) {
             return Err(RegisterError::Version { version: version.try_into().unwrap_or(u32::MAX) });
         }
         let stored: Stored = serde_json::from_value(value).map_err(not_json)?;
@@ -173,10 +209,17 @@ impl Register {
             owner: head(&stored.owner, "owner")?,
             partner: head(&stored.partner, "partner")?,
             in_sync: stored.in_sync,
+            maintenance: stored.maintenance_since_ms.map(|since_ms| Maintenance { since_ms }),
             written_by: head(&stored.written_by, "written_by")?,
         };
         if register.owner == register.partner {
             return Err(RegisterError::OneHead);
+        }
+        // what a program that knows no maintenance would read in another way
+        if register.maintenance.is_some() != (stored.version == VERSION_OF_MAINTENANCE)
+            || register.maintenance == Some(Maintenance { since_ms: 0 })
+        {
+            return Err(RegisterError::Contradiction);
         }
         Ok(register)
     }
@@ -192,11 +235,14 @@ impl fmt::Display for RegisterError {
             RegisterError::Version { version } => {
                 write!(
                     f,
-                    "the register has version {version}, this program knows {VERSION}; update this head"
+                    "the register has version {version}, this program knows {VERSION_OF_MAINTENANCE}; update this head"
                 )
             }
             RegisterError::NotAHead { field } => {
                 write!(f, "field {field} of the register is not the id of a head")
+            }
+            RegisterError::Contradiction => {
+                write!(f, "the register does not agree with its version about maintenance")
             }
             RegisterError::OneHead => write!(f, "owner and partner in the register are the same head"),
         }
@@ -235,6 +281,9 @@ mod tests {
         let replaced = joined.left().replaced(other);
         assert_eq!((replaced.owner, replaced.partner, replaced.term), (A, other, Term(3)));
         assert!(!replaced.in_sync && replaced.other(B).is_none());
+        let forgotten = joined.forgotten(other);
+        assert_eq!((forgotten.owner, forgotten.partner, forgotten.term), (A, other, Term(3)));
+        assert_eq!((forgotten.revision, forgotten.is_in_sync(B)), (Revision(3), false));
     }
 
     #[test]
@@ -257,13 +306,46 @@ mod tests {
     }
 
     #[test]
+    fn maintenance_lasts_through_changes_and_has_a_version_of_its_own() {
+        let plain = Register::first(A, B, Term(3)).joined();
+        let since = Some(Maintenance { since_ms: 77 });
+        let kept = plain.with_maintenance(since, B);
+        assert_eq!((kept.revision, kept.written_by, kept.in_sync), (Revision(3), B, true));
+        assert_eq!(Register { maintenance: None, ..kept }, Register { written_by: B, ..plain.confirmed() });
+        for after in
+            [kept.left(), kept.left().joined(), kept.restarted(), kept.handed_over(), kept.given_back()]
+        {
+            assert_eq!(after.maintenance, since);
+        }
+        let text = String::from_utf8(kept.encode()).expect("JSON is text");
+        assert!(
+            text.starts_with("{\"version\":2,") && text.contains("\"maintenance_since_ms\":77"),
+            "{text}"
+        );
+        assert_eq!(Register::decode(text.as_bytes()), Ok(kept));
+        // an earlier program reads version 1 only, and knows no such field
+        let ended = kept.with_maintenance(None, A);
+        assert!(!String::from_utf8(ended.encode()).expect("JSON is text").contains("maintenance"));
+        for wrong in [text.replace(":2,", ":1,"), text.replace("\"maintenance_since_ms\":77,", "")] {
+            assert_eq!(Register::decode(wrong.as_bytes()), Err(RegisterError::Contradiction), "{wrong}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody takes over during maintenance")]
+    fn nobody_takes_over_during_maintenance() {
+        let since = Some(Maintenance { since_ms: 1 });
+        Register::first(A, B, Term(1)).joined().with_maintenance(since, A).taken_over(B);
+    }
+
+    #[test]
     fn what_no_head_writes_is_refused_with_its_reason() {
         let text = String::from_utf8(Register::first(A, B, Term(3)).encode()).expect("JSON is text");
         let decode = |text: String| Register::decode(text.as_bytes());
         assert!(matches!(decode("{".to_owned()), Err(RegisterError::NotJson { .. })));
         assert_eq!(
-            decode(text.replace("\"version\":1", "\"version\":2")),
-            Err(RegisterError::Version { version: 2 })
+            decode(text.replace("\"version\":1", "\"version\":3")),
+            Err(RegisterError::Version { version: 3 })
         );
         assert!(matches!(decode(text.replace("in_sync", "insync")), Err(RegisterError::NotJson { .. })));
         assert_eq!(

@@ -65,6 +65,14 @@ impl Checks {
         hosts.floor[block] = hosts.floor[block].max(got);
     }
 
+    /// The register has changed.
+    pub fn on_change(&mut self, now: Nanos, before: &Register, new: &Register) {
+        let is_taken_over = new.owner != before.owner && new.written_by == new.owner;
+        if is_taken_over && before.maintenance.is_some() {
+            self.fail(now, format!("{} took over during maintenance", new.owner));
+        }
+    }
+
     /// The register calls a head in sync that it did not call so before.
     pub fn on_joined(&mut self, now: Nanos, node: &Node, hosts: &Hosts) {
         match recover(&node.copy, node.id, true) {

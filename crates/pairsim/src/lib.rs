@@ -8,6 +8,7 @@
 //! - a head that the register calls in sync holds everything that is acknowledged;
 //! - with one head, the register and the network well, there is service within two seconds; also without the register where both heads
 //!   are up and in sync;
+//! - nobody takes over during maintenance;
 //! - when all is quiet, both copies are equal and in sync.
 //!
 //! | file | what |
@@ -96,6 +97,7 @@ fn heal_and_check(world: &mut World) {
     world.run_until(world.now + network::LONGEST_DELAY);
     let healed = world.now;
     let dead = world.choose_dead();
+    world.end_maintenance(dead);
     if dead.is_none() {
         world.leave_register_away(SERVICE_WITHIN);
     }
@@ -124,6 +126,7 @@ pub const EXPECTED: &[&str] = &[
     "stale cell ignored",
     "demoted with writes waiting",
     "register away from a pair in sync",
+    "served during maintenance",
 ];
 
 #[cfg(test)]

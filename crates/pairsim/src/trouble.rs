@@ -3,7 +3,7 @@
 
 use base::Nanos;
 use base::prng::Prng;
-use pair::RoleName;
+use pair::{Maintenance, RoleName};
 
 use crate::network::REGISTER;
 use crate::node::Node;
@@ -23,9 +23,11 @@ enum Kind {
     DrivesComeLate,
     Crash,
     HandOver,
+    /// An administrator begins maintenance, or ends it.
+    Maintenance,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::CutOneWay,
     Kind::Cut,
     Kind::CutOff,
@@ -36,6 +38,7 @@ const KINDS: [Kind; 10] = [
     Kind::DrivesComeLate,
     Kind::Crash,
     Kind::HandOver,
+    Kind::Maintenance,
 ];
 
 /// What a run meets.
@@ -95,6 +98,12 @@ impl World {
             }
             Kind::Crash => self.crash(at),
             Kind::HandOver => self.hand_over(at),
+            // the command fails
+            Kind::Maintenance if self.network.register_wait(self.now) > Nanos(0) => {}
+            Kind::Maintenance => {
+                let begins = self.register.maintenance.is_none();
+                self.set_maintenance(at, begins);
+            }
         }
     }
 
@@ -145,6 +154,25 @@ impl World {
         }
     }
 
+    /// At this head, by a command.
+    pub fn set_maintenance(&mut self, at: usize, begins: bool) {
+        let since = Maintenance { since_ms: self.now.0 / 1_000_000 + 1 };
+        let new = self.register.with_maintenance(begins.then_some(since), self.nodes[at].id);
+        self.change_register(at, new);
+    }
+
+    /// Maintenance that is forgotten does no harm as long as both heads are there.
+    pub fn end_maintenance(&mut self, dead: Option<usize>) {
+        if self.register.maintenance.is_none() {
+            return;
+        }
+        match dead {
+            Some(dead) => self.set_maintenance(1 - dead, false),
+            None if self.prng.chance(500) => self.set_maintenance(0, false),
+            None => self.count("served during maintenance"),
+        }
+    }
+
     /// Everything is well again, but for heads that are down.
     pub fn end_trouble(&mut self) {
         let end = |node: &Node| node.paused_until.max(node.drives_stall_until).max(node.drives_come_at);
@@ -170,7 +198,8 @@ impl World {
     pub fn leave_register_away(&mut self, time: Nanos) {
         let agrees = |at: usize| {
             let node = &self.nodes[at];
-            let knows = node.head.register().is_some_and(|known| known.term == self.register.term);
+            // one that waits for the outcome of a swap, such as one that has given back, needs the register
+            let knows = node.head.register().is_some_and(|known| known.revision == self.register.revision);
             node.is_up && knows && node.head.role() != RoleName::Booting
         };
         if self.register.in_sync && agrees(0) && agrees(1) && self.prng.chance(500) {

@@ -349,9 +349,10 @@ impl World {
         }
     }
 
-    fn change_register(&mut self, from: usize, new: Register) {
+    pub fn change_register(&mut self, from: usize, new: Register) {
         let before = std::mem::replace(&mut self.register, new);
         self.note(|| format!("register: {new:?}"));
+        self.checks.on_change(self.now, &before, &new);
         if new.term > before.term && new.in_sync {
             self.count(if self.nodes[from].head.is_handing_over() {
                 "handover won"

@@ -12,7 +12,7 @@
 //! | `space`                         | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); how the room is shared (`shares`, `promises`), and which writes wait for it (`waiting`) |
 //! | `cleaning`                      | the state of cleaning (`cleaner`), choosing segments (`clean`), moving their blocks (`round`); how hosts and background work share room and time (`pacing`) |
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
-//! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `fault_response`), for being slow (`latency`), for hanging (`watch`); whether it failed or was pulled (`departure`); where a drive is full (`full`) |
+//! | `drives`                        | what a drive holds (`probe`, `labels`), and erasing the record of a twin (`twin_record`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `fault_response`), for being slow (`latency`), for hanging (`watch`); whether it failed or was pulled (`departure`); where a drive is full (`full`) |
 //! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
 //! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`) |
 //! | `volume`                        | a volume over the lanes of a pool, as a block target; which blocks are mapped (`mapped`); copies by references (`copy`), and following them to other lanes (`elsewhere`) |
@@ -49,6 +49,7 @@ pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
+pub use drives::twin_record::{erase_lone_twin_record, erase_twin_record};
 pub use error::{Contradiction, LaneError, LanePart, PoolError};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};

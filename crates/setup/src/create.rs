@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::SetupError;
 use crate::files;
+use crate::forget;
 use crate::issued;
 use crate::member;
 use crate::member_file::MemberFile;
@@ -32,23 +33,25 @@ pub struct Created {
     pub witness: Token,
 }
 
-/// Makes the keys of the pair and this head's files. Nothing runs yet: the caller starts [`crate::Member`], then calls
+/// Makes the keys of the pair and this head's files. `known_term`: the latest one that the array has had, 0 if it never had two heads. Nothing runs yet: the caller starts [`crate::Member`], then calls
 /// [`found_register`], then starts [`crate::Door`].
 pub fn create(
     state_dir: &Path,
     head: HeadId,
     array: ArrayId,
+    known_term: u64,
     listen: &[Ports],
 ) -> Result<Created, SetupError> {
     member::find_programs()?;
     check_listen(listen, true)?;
-    create_files(state_dir, head, array, listen)
+    create_files(state_dir, head, array, known_term, listen)
 }
 
 fn create_files(
     state_dir: &Path,
     head: HeadId,
     array: ArrayId,
+    known_term: u64,
     listen: &[Ports],
 ) -> Result<Created, SetupError> {
     files::make_directory(state_dir)?;
@@ -66,7 +69,7 @@ fn create_files(
         head,
         partner: HeadId(u128::from_be_bytes(crate::random())),
         listen: listen.iter().map(Ports::link).collect(),
-        seat: 0,
+        seat: forget::seat_of_founder(state_dir)?,
         partner_listen: Vec::new(),
         partner_portals: Vec::new(),
         link_key: LinkKey(crate::random()),
@@ -74,6 +77,9 @@ fn create_files(
         own: Keys { certificate: identity.certificate.clone(), key: identity.key.clone() },
         members: vec![listen[0].client().to_string()],
         convert: Vec::new(),
+        share: Vec::new(),
+        first_term: Term(known_term + 1),
+        is_forgotten: false,
     };
     let urls = peer_urls(listen);
     let cluster = initial_cluster([(name.as_str(), urls.as_slice())]);
@@ -104,12 +110,12 @@ pub(crate) fn check_listen(listen: &[Ports], is_head: bool) -> Result<(), SetupE
     Ok(())
 }
 
-/// Writes the first value of the register: this head is the owner, in term 1. Waits for the member of etcd to start. A register that
+/// Writes the first value of the register: this head is the owner, in its first term. Waits for the member of etcd to start. A register that
 /// is there already stays as it is, so this can be repeated. It is part of creating the pair only: a head that finds no register later
 /// must not make one, because the drives have seen later terms.
 pub async fn found_register(pair: &PairFile) -> Result<Register, SetupError> {
     let mut client = pair.register()?;
-    let first = Register::first(pair.head, pair.partner, Term(1));
+    let first = Register::first(pair.head, pair.partner, pair.first_term);
     let end = Instant::now() + FOUNDING_TIME_MAX;
     let found = loop {
         match client.create(first).await {
@@ -134,7 +140,7 @@ mod tests {
     fn a_pair_is_made_once_and_its_files_are_secrets() {
         let directory = tempfile::tempdir().unwrap();
         let listen = ["192.0.2.1".parse().unwrap()];
-        let make = || create_files(directory.path(), HeadId(6), ArrayId(5), &listen);
+        let make = || create_files(directory.path(), HeadId(6), ArrayId(5), 0, &listen);
         let made = make().unwrap();
         assert_eq!((made.head.purpose, made.witness.purpose), (Purpose::Head, Purpose::Witness));
         assert_eq!(made.head.door.to_string(), "192.0.2.1:3262");

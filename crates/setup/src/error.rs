@@ -69,6 +69,14 @@ pub enum SetupError {
     NotTheOwner,
     #[error("the other head is there, and in sync; it cannot be replaced. Stop it first if it is to go")]
     PartnerInSync,
+    #[error(
+        "the other head is in sync: without it, the array is not served if this head is lost; if that is meant, add --force"
+    )]
+    ForgetsInSync,
+    #[error(
+        "this head is not of the pair any more: the register names two others; give the command on one of those"
+    )]
+    NotOfThePair,
     #[error("the register: {0}")]
     Register(ClientError),
     #[error(

@@ -58,7 +58,7 @@ pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
     let mut file = options.write(true).create_new(true).mode(0o600).open(&beside).map_err(failed(&beside))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed(&beside))?;
     fs::rename(&beside, path).map_err(failed(path))?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
+    sync_directory(path)
 }
 
 /// Makes a directory for its owner alone, with those above it.
@@ -72,6 +72,25 @@ pub(crate) fn remove_directory(path: &Path) -> Result<(), SetupError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path)(error)),
         _ => Ok(()),
     }
+}
+
+/// Removes a file, if it is there. Durable when this returns.
+pub(crate) fn remove_file(path: &Path) -> Result<(), SetupError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path)(error)),
+        _ => sync_directory(path),
+    }
+}
+
+/// Gives a file another name in its directory. Durable when this returns.
+pub(crate) fn set_aside(path: &Path, name: &str) -> Result<(), SetupError> {
+    fs::rename(path, path.with_file_name(name)).map_err(failed(path))?;
+    sync_directory(path)
+}
+
+fn sync_directory(path: &Path) -> Result<(), SetupError> {
+    let directory = path.parent().expect("a file is in a directory");
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
 }
 
 /// Waits for the lock of a directory's files. It is held for as long as a file takes to be written.

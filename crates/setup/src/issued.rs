@@ -61,6 +61,11 @@ fn load(state_dir: &Path) -> Result<Issued, SetupError> {
     Ok(files::load_json(path(state_dir), VERSION)?.unwrap_or(none))
 }
 
+/// No token that was issued so far is good any more.
+pub(crate) fn forget(state_dir: &Path) -> Result<(), SetupError> {
+    files::remove_file(&path(state_dir))
+}
+
 /// Makes a token and records it. The caller has the lock of the directory.
 pub(crate) fn issue(state_dir: &Path, pair: &PairFile, purpose: Purpose) -> Result<Token, SetupError> {
     let secret = crate::random::<16>();

@@ -109,6 +109,10 @@ fn pair_file(files: &Files, listen: &[Ports]) -> Option<PairFile> {
         own: files.own.clone(),
         members,
         convert: Vec::new(),
+        share: Vec::new(),
+        // the head that made the pair writes the first value
+        first_term: pair::Term(1),
+        is_forgotten: false,
     };
     pair.fault().is_none().then_some(pair)
 }

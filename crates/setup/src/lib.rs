@@ -12,9 +12,11 @@
 //! | `error` | why a step was not done, and what to do |
 //! | `exchange` | what the door and the joiner say to each other |
 //! | `files` | small files with secrets, replaced as a whole; locks |
+//! | `forget` | the array goes back to one head |
 //! | `hex` | ids and keys in JSON |
 //! | `issued` | the tokens that a head has issued |
 //! | `join` | the other side of the door |
+//! | `maintenance` | begins and ends maintenance |
 //! | `member` | supervises this server's member of etcd |
 //! | `member_file` | what that member is started with |
 //! | `membership` | which member is which server; votes and the leader |
@@ -33,9 +35,11 @@ mod door;
 mod error;
 mod exchange;
 mod files;
+mod forget;
 mod hex;
 mod issued;
 mod join;
+mod maintenance;
 mod member;
 mod member_file;
 mod membership;
@@ -49,9 +53,11 @@ mod token;
 pub use create::{Created, create, found_register};
 pub use door::{Door, DoorEvent, refresh_members};
 pub use error::{ReadOnly, SetupError};
+pub use forget::{AloneAfterPair, disown, finish_forgetting};
 pub use issued::{TOKEN_TIME, new_token};
 pub use join::{join_head, join_witness};
-pub use member::{Member, MemberEvent};
+pub use maintenance::set_maintenance;
+pub use member::{Member, MemberEnd, MemberEvent};
 pub use membership::{Leader, answering, lead_by_witness, members};
 pub use pair_file::{Keys, PAIR_FILE_VERSION, PairFile};
 pub use ports::{ADDRESSES_MAX, PORT_DEFAULT, Ports, PortsError};

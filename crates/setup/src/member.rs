@@ -67,6 +67,14 @@ impl fmt::Display for MemberEvent {
     }
 }
 
+/// Why a member does not run any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberEnd {
+    Stopped,
+    /// This server is part of no pair any more; etcd's data and keys are removed.
+    Retired,
+}
+
 /// This server's member of etcd, which does not run yet.
 pub struct Member {
     state_dir: PathBuf,
@@ -98,8 +106,13 @@ impl Member {
     /// Reads the member's files and keeps other supervisors out.
     pub fn open(state_dir: &Path) -> Result<Member, SetupError> {
         let (etcd, setpriv) = find_programs()?;
-        let file = MemberFile::load(state_dir)?;
-        let lock = lock(state_dir)?;
+        let file = MemberFile::load(state_dir);
+        if matches!(file, Err(SetupError::NoMember { .. })) && member_file::directory(state_dir).exists() {
+            // a supervisor may have been killed before it had removed the rest
+            let _lock = lock(state_dir)?;
+            member_file::remove_rest(state_dir)?;
+        }
+        let (file, lock) = (file?, lock(state_dir)?);
         Ok(Member { state_dir: state_dir.to_owned(), file, etcd, setpriv, _lock: lock })
     }
 
@@ -108,28 +121,39 @@ impl Member {
         &self.file.name
     }
 
-    /// Runs etcd until `stop` completes; etcd has ended when this returns. If this future is dropped, etcd ends, too.
-    /// `on_event` is called on a thread of the supervisor.
+    /// Runs etcd until `stop` completes, or the member is retired; etcd has ended when this returns. If this future is dropped, etcd ends,
+    /// too. `on_event` is called on a thread of the supervisor.
     pub async fn run(
         self,
         stop: impl Future<Output = ()>,
         on_event: impl Fn(MemberEvent) + Send + 'static,
-    ) -> Result<(), SetupError> {
+    ) -> Result<MemberEnd, SetupError> {
         // the thread stops when the sender is dropped
         let (running, stopped) = channel::<()>();
-        let (ended, end) = oneshot::channel();
+        let (ended, mut end) = oneshot::channel();
         let thread = std::thread::Builder::new().name("etcd".to_owned()).spawn(move || {
             supervise(&self, &stopped, &on_event);
+            let end = match self.is_retired() {
+                true => member_file::remove_rest(&self.state_dir).map(|()| MemberEnd::Retired),
+                false => Ok(MemberEnd::Stopped),
+            };
             drop(self);
             // nobody waits if the future was dropped
-            let _waiting = ended.send(());
+            let _waiting = ended.send(end);
         });
         thread.map_err(|error| SetupError::File { path: ETCD.into(), error })?;
-        stop.await;
+        tokio::select! {
+            end = &mut end => return end.unwrap_or(Ok(MemberEnd::Stopped)),
+            () = stop => {}
+        }
         drop::<Sender<()>>(running);
         // an error says that the thread has ended, too
-        let _ended = end.await;
-        Ok(())
+        end.await.unwrap_or(Ok(MemberEnd::Stopped))
+    }
+
+    /// Its file is gone: this server is part of no pair any more.
+    fn is_retired(&self) -> bool {
+        matches!(member_file::path(&self.state_dir).try_exists(), Ok(false))
     }
 
     fn spawn(&self) -> io::Result<Child> {
@@ -161,7 +185,7 @@ fn supervise(member: &Member, stopped: &Receiver<()>, on_event: &impl Fn(MemberE
             Ok(mut child) => {
                 let lines = child.stderr.take().map(read_lines);
                 on_event(MemberEvent::Started { process: child.id() });
-                let status = watch(&mut child, stopped);
+                let status = watch(member, &mut child, stopped);
                 let lines = lines.and_then(|reader| reader.join().ok()).unwrap_or_default();
                 match status {
                     Some(status) => (describe(status), lines),
@@ -173,7 +197,7 @@ fn supervise(member: &Member, stopped: &Receiver<()>, on_event: &impl Fn(MemberE
             pause = PAUSE_MIN;
         }
         on_event(MemberEvent::Ended { how, last_lines, again_in: pause });
-        if stops_within(stopped, pause) {
+        if member.is_retired() || stops_within(stopped, pause) {
             return;
         }
         pause = (pause * 2).min(PAUSE_MAX);
@@ -181,11 +205,11 @@ fn supervise(member: &Member, stopped: &Receiver<()>, on_event: &impl Fn(MemberE
 }
 
 /// Waits until etcd ends by itself, or ends it: then there is no status.
-fn watch(child: &mut Child, stopped: &Receiver<()>) -> Option<ExitStatus> {
+fn watch(member: &Member, child: &mut Child, stopped: &Receiver<()>) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if !stops_within(stopped, LOOK) => {}
+            Ok(None) if !member.is_retired() && !stops_within(stopped, LOOK) => {}
             _ => {
                 end(child);
                 return None;

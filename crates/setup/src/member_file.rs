@@ -50,12 +50,33 @@ pub(crate) struct MemberFile {
     joins: bool,
 }
 
+const PEMS: [&str; 3] = ["ca.pem", "cert.pem", "key.pem"];
+
 pub(crate) fn directory(state_dir: &Path) -> PathBuf {
     state_dir.join("register")
 }
 
 pub(crate) fn path(state_dir: &Path) -> PathBuf {
     directory(state_dir).join("member.json")
+}
+
+/// This server has no member of etcd any more. If a supervisor runs, it sees that, ends etcd and removes the rest.
+pub(crate) fn retire(state_dir: &Path) -> Result<(), SetupError> {
+    if !directory(state_dir).exists() {
+        return Ok(());
+    }
+    files::remove_file(&path(state_dir))?;
+    match files::try_lock(&directory(state_dir).join("lock"))? {
+        Some(_lock) => remove_rest(state_dir),
+        None => Ok(()),
+    }
+}
+
+/// Removes what a member that is retired has left. Whoever calls this has the lock of the directory.
+pub(crate) fn remove_rest(state_dir: &Path) -> Result<(), SetupError> {
+    let directory = directory(state_dir);
+    files::remove_directory(&directory.join("data"))?;
+    PEMS.iter().try_for_each(|name| files::remove_file(&directory.join(name)))
 }
 
 impl MemberFile {
@@ -86,12 +107,7 @@ impl MemberFile {
         let directory = directory(state_dir);
         files::make_directory(&directory)?;
         files::remove_directory(&directory.join("data"))?;
-        let pems = [
-            ("ca.pem", &identity.authority),
-            ("cert.pem", &identity.certificate),
-            ("key.pem", &identity.key),
-        ];
-        for (name, pem) in pems {
+        for (name, pem) in PEMS.iter().zip([&identity.authority, &identity.certificate, &identity.key]) {
             files::save(&directory.join(name), pem.as_bytes())?;
         }
         files::save_json(&path(state_dir), self)

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use base::{ArrayId, HeadId};
-use pair::{LinkKey, Portal};
+use pair::{LinkKey, Portal, Term};
 use register::{Authority, Identity};
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,23 @@ pub struct PairFile {
     /// Paths of drives that get a twin when the array is started next.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convert: Vec<String>,
+    /// Paths of drives that both heads are to see when the array is started next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<String>,
+    /// The term that the register of a new pair begins with: later than all that the array's pools have seen.
+    #[serde(default = "first_term", skip_serializing_if = "is_first_term")]
+    pub first_term: Term,
+    /// The register does not name the other head any more. At its next start this head is alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_forgotten: bool,
+}
+
+fn first_term() -> Term {
+    Term(1)
+}
+
+fn is_first_term(term: &Term) -> bool {
+    *term == first_term()
 }
 
 impl PairFile {
@@ -180,6 +197,9 @@ pub(crate) mod tests {
             own: keys("own"),
             members: vec!["192.0.2.1:3263".to_owned()],
             convert: Vec::new(),
+            share: Vec::new(),
+            first_term: Term(1),
+            is_forgotten: false,
         }
     }
 

@@ -13,6 +13,7 @@ use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use crate::fault::{FaultCounts, FaultKind, FaultRates};
 use crate::medium::{Block, Medium, Mood, SECTOR_BYTES};
 use crate::prng::Prng;
+use crate::reservations::Reservations;
 use crate::world::ProcessId;
 
 /// Which drive of the world; not the handle that a process holds.
@@ -33,12 +34,14 @@ pub struct DriveOptions {
     pub tearing: bool,
     /// The machine whose power it shares.
     pub machine: u16,
+    /// All machines see it, and it keeps its power when one of them loses its own. It has persistent reservations.
+    pub shared: bool,
 }
 
 impl DriveOptions {
     pub fn new(path: &str, size_bytes: u64) -> DriveOptions {
-        let (volatile_cache, litter, tearing, machine) = (true, false, true, 0);
-        DriveOptions { path: path.to_owned(), size_bytes, volatile_cache, litter, tearing, machine }
+        let (volatile_cache, litter, tearing, machine, shared) = (true, false, true, 0, false);
+        DriveOptions { path: path.to_owned(), size_bytes, volatile_cache, litter, tearing, machine, shared }
     }
 }
 
@@ -81,8 +84,11 @@ pub(crate) struct Drive {
     pub(crate) slowness: u64,
     /// So much longer writes take.
     pub(crate) writes_later: Nanos,
-    /// Who holds it for writing.
-    pub(crate) writer: Option<ProcessId>,
+    /// Who holds it for writing: one process of a machine.
+    pub(crate) writers: Vec<(u16, ProcessId)>,
+    pub(crate) reservations: Reservations,
+    /// Machines that do not reach it, and until when.
+    pub(crate) paths_cut: Vec<(u16, Nanos)>,
     /// Blocks that cannot be read until they are rewritten.
     latent: BTreeSet<u64>,
     pub(crate) writes: u64,
@@ -113,7 +119,9 @@ impl Drive {
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),
             slowness: 1,
             writes_later: Nanos(0),
-            writer: None,
+            writers: Vec::new(),
+            reservations: Reservations::default(),
+            paths_cut: Vec::new(),
             latent: BTreeSet::new(),
             writes: 0,
             failing: Failing::default(),

@@ -22,7 +22,7 @@ impl Inner {
         }
         self.counts.add(FaultKind::DriveVanished);
         vanished.appearance += u32::from(!handles_survive);
-        vanished.writer = vanished.writer.filter(|_| handles_survive);
+        vanished.writers.retain(|_| handles_survive);
         let mut prng = self.prng.fork();
         let mood = Mood::draw(&mut prng, vanished.options.tearing);
         vanished.medium.lose_cache(mood, &mut prng, &mut self.counts);

@@ -110,7 +110,7 @@ impl Inner {
                 let handle = self.handle(process, drive);
                 self.process(process).handles[drive.0 as usize].open = false;
                 if handle.writable {
-                    self.drives[handle.drive.0 as usize].writer = None;
+                    self.drives[handle.drive.0 as usize].writers.retain(|&(_, writer)| writer != process);
                 }
                 Outcome::Done
             }
@@ -126,6 +126,10 @@ impl Inner {
                 let writable = self.handle(process, drive).writable;
                 let result = match self.usable(process, drive) {
                     Ok(_) if !writable => Err(IoError::ReadOnly),
+                    Ok(number) if !self.may_write(process, number) => {
+                        self.refused_writes += 1;
+                        Err(IoError::Reserved)
+                    }
                     Ok(number) => {
                         let drive = &mut self.drives[number.0 as usize];
                         drive.write(offset_bytes, &data, durable, &mut self.prng, &mut self.counts)
@@ -149,6 +153,14 @@ impl Inner {
                 Ok(number) => Outcome::DriveMeasured(self.drives[number.0 as usize].options.size_bytes),
                 Err(error) => Outcome::Failed(error),
             },
+            Operation::DriveReservation { drive, ask } => {
+                let asked = self.usable(process, drive).and_then(|number| self.reserve(process, number, ask));
+                match asked {
+                    Ok(Some(reservation)) => Outcome::DriveReservation(reservation),
+                    Ok(None) => Outcome::Done,
+                    Err(error) => Outcome::Failed(error),
+                }
+            }
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => done(
                 self.usable(process, drive).map(|number| self.discard(number, offset_bytes, length_bytes)),
             ),
@@ -159,7 +171,8 @@ impl Inner {
     fn usable(&self, process: ProcessId, handle: DriveHandle) -> Result<DriveNumber, IoError> {
         let handle = self.handle(process, handle);
         let drive = &self.drives[handle.drive.0 as usize];
-        if !drive.present || handle.appearance != drive.appearance {
+        let is_reached = self.reaches(self.machine_of_process(process), handle.drive);
+        if !drive.present || handle.appearance != drive.appearance || !is_reached {
             return Err(IoError::Gone);
         }
         Ok(handle.drive)
@@ -170,15 +183,19 @@ impl Inner {
         else {
             return Outcome::Failed(IoError::NotFound);
         };
+        let machine = self.machine_of_process(process);
+        if !self.reaches(machine, DriveNumber(index as u32)) {
+            return Outcome::Failed(IoError::NotFound);
+        }
         let drive = &mut self.drives[index];
         if fails(&mut drive.failing.opens) {
             return Outcome::Failed(IoError::Busy);
         }
         if writable {
-            if drive.writer.is_some() {
+            if drive.writers.iter().any(|&(other, _)| other == machine || !drive.options.shared) {
                 return Outcome::Failed(IoError::Busy);
             }
-            drive.writer = Some(process);
+            drive.writers.push((machine, process));
         }
         let (info, appearance) = (drive.info(), drive.appearance);
         let handles = &mut self.process(process).handles;
@@ -267,8 +284,10 @@ impl Inner {
                 continue;
             };
             let handle = self.handle(in_flight.process, drive);
+            let machine = self.machine_of_process(in_flight.process);
             let drive = &mut self.drives[handle.drive.0 as usize];
-            if !drive.present || !handle.writable || handle.appearance != drive.appearance {
+            let may_write = drive.reservations.may_write(machine);
+            if !drive.present || !handle.writable || handle.appearance != drive.appearance || !may_write {
                 continue;
             }
             let mood = if power_lost && drive.options.tearing { tearing } else { keep_or_drop };
@@ -285,15 +304,44 @@ impl Inner {
             .map(|handle| self.handle(process, handle).drive)
             .collect();
         for (index, drive) in self.drives.iter_mut().enumerate() {
-            if drive.writer == Some(process) && !held.contains(&DriveNumber(index as u32)) {
-                drive.writer = None;
+            if !held.contains(&DriveNumber(index as u32)) {
+                drive.writers.retain(|&(_, writer)| writer != process);
             }
+        }
+    }
+
+    fn may_write(&self, process: ProcessId, number: DriveNumber) -> bool {
+        self.drives[number.0 as usize].reservations.may_write(self.machine_of_process(process))
+    }
+
+    /// What this machine has under way on a drive is aborted: of its writes, nothing, a part or all has been done by then. Each ends later,
+    /// and changes nothing any more.
+    pub(crate) fn abort(&mut self, machine: u16, number: DriveNumber) {
+        let mut prng = self.prng.fork();
+        let is_meant = |(_, flying): &(&u64, &InFlight)| {
+            let drive = drive_of(&flying.operation);
+            self.machine_of_process(flying.process) == machine
+                && drive.is_some_and(|drive| self.handle(flying.process, drive).drive == number)
+        };
+        let mut ids: Vec<u64> = self.operations.iter().filter(is_meant).map(|(&id, _)| id).collect();
+        ids.sort_unstable();
+        for id in ids {
+            let Operation::DriveWrite { offset_bytes, data, durable, .. } = &self.operations[&id].operation
+            else {
+                continue;
+            };
+            let (offset_bytes, data, durable) = (*offset_bytes, data.clone(), *durable);
+            let mood = Mood::draw(&mut prng, false);
+            let drive = &mut self.drives[number.0 as usize];
+            drive.interrupt_write(offset_bytes, &data, durable, mood, &mut prng, &mut self.counts);
         }
     }
 
     pub(crate) fn lose_drive_caches(&mut self, machine: u16) {
         let mut prng = self.prng.fork();
-        for drive in self.drives.iter_mut().filter(|drive| drive.options.machine == machine) {
+        for drive in
+            self.drives.iter_mut().filter(|drive| drive.options.machine == machine && !drive.options.shared)
+        {
             let mood = Mood::draw(&mut prng, drive.options.tearing);
             drive.medium.lose_cache(mood, &mut prng, &mut self.counts);
         }
@@ -323,6 +371,7 @@ pub(crate) fn drive_of(operation: &Operation) -> Option<DriveHandle> {
         | Operation::DriveWrite { drive, .. }
         | Operation::DriveFlush { drive }
         | Operation::DriveMeasure { drive }
+        | Operation::DriveReservation { drive, .. }
         | Operation::DriveDiscard { drive, .. } => Some(*drive),
         _ => None,
     }

@@ -206,6 +206,7 @@ impl Inner {
             | Operation::DriveWrite { .. }
             | Operation::DriveFlush { .. }
             | Operation::DriveMeasure { .. }
+            | Operation::DriveReservation { .. }
             | Operation::DriveDiscard { .. } => self.submit_to_drive(in_flight),
             Operation::Listen { .. }
             | Operation::ListenForwarded { .. }

@@ -28,6 +28,7 @@ mod medium;
 mod network;
 pub mod oracle;
 mod process;
+mod reservations;
 pub mod scenarios;
 pub mod seed;
 pub mod steady;

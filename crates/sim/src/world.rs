@@ -141,6 +141,8 @@ pub(crate) struct Inner {
     turn_delay: Nanos,
     events: u64,
     drive_operations: u64,
+    /// Because another machine had reserved the drive.
+    pub(crate) refused_writes: u64,
     /// How far the clocks on the wall are ahead of what has passed.
     wall_ahead_ms: i64,
     /// For how long the machine has been suspended.
@@ -283,6 +285,7 @@ impl World {
             turn_delay,
             events: 0,
             drive_operations: 0,
+            refused_writes: 0,
             wall_ahead_ms: 0,
             suspended_ms: 0,
         })))
@@ -446,6 +449,7 @@ fn outcome_code(outcome: &Outcome) -> u64 {
         Outcome::DriveRead(buffer, Ok(())) => 13 + (u64::from(base::crc32c(buffer)) << 8),
         Outcome::DriveRead(_, Err(_)) => 14,
         Outcome::DriveMeasured(end_bytes) => 20 + (end_bytes << 8),
+        Outcome::DriveReservation(found) => 21 + ((found.keys.len() as u64) << 8),
         Outcome::Listening(..) => 15,
         Outcome::Accepted { .. } => 16,
         Outcome::Connected { .. } => 17,

@@ -13,7 +13,7 @@ mod volume;
 
 pub use destruction::Destruction;
 pub use events::Events;
-pub use pair::{Joiner, Listen, Pair, Place, Register, Witness};
+pub use pair::{Fence, Joiner, Listen, Pair, Place, Register, Switch, Witness};
 pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
@@ -253,12 +253,15 @@ pub enum Pool {
     },
     /// Change how a pool is looked after; without options, show it
     Set(PoolSet),
-    /// Give each drive of a pool a twin on the other head; its data is copied in the background, and hosts wait for about a second
+    /// Have both heads hold a pool that one of them has; hosts wait for about a second
     Convert {
         name: String,
-        /// What it is to be: on both heads
-        #[arg(long, required = true)]
+        /// Each drive gets a twin on the other head; the data is copied in the background
+        #[arg(long, required_unless_present = "shared", conflicts_with = "shared")]
         across_heads: bool,
+        /// Both heads see its drives; nothing is copied
+        #[arg(long)]
+        shared: bool,
         #[command(flatten)]
         change: Change,
     },
@@ -314,8 +317,11 @@ pub struct PoolCreate {
     #[arg(long, value_name = "DRIVE")]
     pub force: Vec<PathBuf>,
     /// Give each drive a twin among the drives of the other head, which holds the same
-    #[arg(long)]
+    #[arg(long, conflicts_with = "shared")]
     pub across_heads: bool,
+    /// Both heads see these drives; the owner keeps the other head from writing by persistent reservations
+    #[arg(long)]
+    pub shared: bool,
     #[command(flatten)]
     pub change: Change,
 }

@@ -8,11 +8,14 @@ use base::ArrayId;
 use catalog::{Catalog, NameError};
 use control::config::Config;
 use control::state::{StateDirectory, StateError};
-use setup::{Member, MemberEvent, PairFile, Ports, Purpose, SetupError, Token};
+use setup::{Member, MemberEnd, MemberEvent, PairFile, Ports, Purpose, SetupError, Token};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Joiner, Listen, Pair, Place, Register, Witness};
 use crate::serve::array_name;
+
+/// The exit code of a member of etcd that is not needed any more (EX_CONFIG of sysexits.h): its unit does not start it again.
+const NOT_OF_A_PAIR: u8 = 78;
 
 type Text = Result<String, String>;
 
@@ -23,7 +26,13 @@ pub fn pair(pair: &Pair, out: &mut dyn Write) -> ExitCode {
             Pair::Token { purpose, place } => token(*purpose, place),
             Pair::Join { token, listen } => join(token, listen),
             Pair::Replace(place) => replace(place),
-            Pair::Status | Pair::Handover => unreachable!("a daemon is asked"),
+            Pair::Fence(_)
+            | Pair::Status
+            | Pair::Handover
+            | Pair::Forget { .. }
+            | Pair::Maintenance { .. } => {
+                unreachable!("a daemon is asked")
+            }
         },
         out,
     )
@@ -68,8 +77,9 @@ fn create(listen: &Listen) -> Text {
     let kept = kept_catalog(&state_dir)?;
     kept.as_ref().map_or(Ok(()), refuse_raw_volumes)?;
     let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
+    let term = kept.as_ref().map_or(0, Catalog::term);
     let array = kept.map_or_else(|| make_array(&state_dir), |catalog| Ok(catalog.array()))?;
-    let created = setup::create(&state_dir, head, array, &ports(listen)?).map_err(words)?;
+    let created = setup::create(&state_dir, head, array, term, &ports(listen)?).map_err(words)?;
     Ok(format!(
         "This head is the first of a pair. To go on:\n\n{}\non the other server:\n\n{}\non a third machine, which needs no drives:\n\n{}",
         start_units(&["tangelo-register", "tangelo"]),
@@ -189,7 +199,11 @@ pub fn register(register: &Register) -> ExitCode {
         wait_for(async move { member.run(stopped(), tell).await.map_err(words) })
     });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(MemberEnd::Stopped) => ExitCode::SUCCESS,
+        Ok(MemberEnd::Retired) => {
+            println!("this server is part of no pair any more: etcd has ended, and its data is removed");
+            ExitCode::from(NOT_OF_A_PAIR)
+        }
         Err(why) => {
             eprintln!("error: {why}");
             ExitCode::from(2)

@@ -27,12 +27,16 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage::refuse(&error, std::env::args_os()),
     };
+    match &cli.command {
+        Command::Serve(serve) => return serve::run(serve),
+        // its threads write, too, so nobody may hold the lock of the standard output
+        Command::Register(register) => return founding::register(register),
+        _ => {}
+    }
     let (mut out, mut errors) = (io::stdout().lock(), io::stderr());
     let result = match &cli.command {
-        Command::Serve(serve) => return serve::run(serve),
         Command::Pair(pair) if pair.is_local() => return founding::pair(pair, &mut out),
         Command::Witness(witness) => return founding::witness(witness, &mut out),
-        Command::Register(register) => return founding::register(register),
         Command::Bench(bench) => return measure(bench, cli.global.output, &mut out),
         Command::Completions { shell } => generate::completions(*shell, &mut out).map(|()| 0),
         Command::Complete { words } => out.write_all(complete::names(words).as_bytes()).map(|()| 0),

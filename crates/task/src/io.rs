@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use base::{AlignedBuffer, Nanos};
 use bytes::Bytes;
-use env::{DriveHandle, DriveInfo, IoError, Operation, Outcome, Token};
+use env::{DriveHandle, DriveInfo, IoError, Operation, Outcome, Reservation, ReservationAsk, Token};
 
 use crate::executor::{Task, TaskId};
 use crate::sync::{OneshotReceiver, oneshot};
@@ -258,6 +258,19 @@ impl Io {
                 outcome => Err(failure(outcome)),
             }
         }
+    }
+
+    pub async fn drive_reservation(&self, drive: DriveHandle) -> Result<Reservation, IoError> {
+        match self.operation(Operation::DriveReservation { drive, ask: ReservationAsk::Report }).await {
+            Outcome::DriveReservation(reservation) => Ok(reservation),
+            outcome => Err(failure(outcome)),
+        }
+    }
+
+    /// Changes it; what is asked is no report.
+    pub async fn drive_reserve(&self, drive: DriveHandle, ask: ReservationAsk) -> Result<(), IoError> {
+        assert!(ask != ReservationAsk::Report, "a report has an answer");
+        done(self.operation(Operation::DriveReservation { drive, ask }).await)
     }
 
     pub fn sleep_until(&self, deadline: Nanos) -> Sleep {

@@ -127,6 +127,10 @@ impl Core {
                 let drive = self.drives.begin(drive)?;
                 self.help(token, Job::Measure(drive.to_sendable())).map_err(|_| IoError::TooMany)?;
             }
+            Operation::DriveReservation { drive, ask } => {
+                let drive = self.drives.begin(drive)?.to_sendable();
+                self.help(token, Job::Reserve { drive, ask }).map_err(|_| IoError::TooMany)?;
+            }
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => {
                 let (drive, _) = self.use_drive(drive, offset_bytes, length_bytes, true)?;
                 self.discard(token, drive, offset_bytes, length_bytes);
@@ -300,6 +304,11 @@ impl Core {
             Done::Opened(Err(error)) => Outcome::Failed(error),
             Done::Closed => Outcome::Done,
             Done::Measured(result) => result.map_or_else(Outcome::Failed, Outcome::DriveMeasured),
+            Done::Reserved(result) => match result {
+                Ok(Some(reservation)) => Outcome::DriveReservation(reservation),
+                Ok(None) => Outcome::Done,
+                Err(error) => Outcome::Failed(error),
+            },
             Done::Discarded(result) => after_discard(DriveKind::BlockDevice, result),
         };
         self.finish(slot, outcome);

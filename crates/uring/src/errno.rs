@@ -24,9 +24,10 @@ pub fn drive_error(kind: DriveKind, asked: Asked, errno: i32) -> IoError {
         // a write-protected block device: the kernel refuses the write before the device sees it
         libc::EPERM | libc::EACCES if block && asked != Asked::Open => IoError::ReadOnly,
         libc::EACCES | libc::EPERM => IoError::PermissionDenied,
-        // another program has opened it exclusively, or a reservation of another host excludes us (EBADE)
+        // another program has opened it exclusively
         libc::EBUSY | libc::ETXTBSY | libc::EWOULDBLOCK if asked == Asked::Open => IoError::Busy,
-        libc::EBADE => IoError::Busy,
+        // a reservation of another host excludes us
+        libc::EBADE => IoError::Reserved,
         libc::EISDIR => IoError::NotADrive,
         libc::ENOSPC | libc::EDQUOT | libc::EFBIG => IoError::NoSpace,
         // EIO: any error; ENODATA: medium; EILSEQ: protection information; EREMOTEIO: the target's own; ERANGE, EBADMSG,
@@ -112,7 +113,7 @@ mod tests {
             (libc::EILSEQ, IoError::Media, IoError::Media),
             (libc::ENODATA, IoError::Media, IoError::Media),
             (libc::EUCLEAN, IoError::Media, IoError::Media),
-            (libc::EBADE, IoError::Busy, IoError::Busy),
+            (libc::EBADE, IoError::Reserved, IoError::Reserved),
             (libc::ETIMEDOUT, IoError::TimedOut, IoError::TimedOut),
             (libc::ETIME, IoError::TimedOut, IoError::TimedOut),
             (libc::EAGAIN, IoError::TimedOut, IoError::TimedOut),

@@ -124,6 +124,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         term: 0,
         array_name: "count".to_owned(),
         pair: None,
+        was_paired: false,
         state: None,
         save_state: Box::new(|_| Saving::kept()),
         newest_event: 0,
@@ -152,6 +153,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         drives: (0..3).map(drive).collect(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     ask(&shard, Command::PoolCreate { pool, dry_run: false });
     for (name, backing) in [("m", NewBacking::Memory), ("v", NewBacking::Pool("p".to_owned()))] {

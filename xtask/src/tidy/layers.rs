@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 29] = [
+const ROOMS: [(&str, &[&str]); 30] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -68,13 +68,14 @@ const ROOMS: [(&str, &[&str]); 29] = [
     ),
     ("register", &["pair"]),
     ("setup", &["base", "pair", "register"]),
+    ("fence", &[]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (
         "tangelo",
         &[
-            "api", "base", "catalog", "control", "engine", "env", "heads", "lab", "pair", "register",
-            "setup", "task", "uring",
+            "api", "base", "catalog", "control", "engine", "env", "fence", "heads", "lab", "pair",
+            "register", "setup", "task", "uring",
         ],
     ),
     (

@@ -19,17 +19,28 @@ fn of_the_array() -> Vec<Problem> {
         StartFailure::CatalogOffline { pool: "fast".to_owned(), why: super::PoolOffline::NoUsableDrive };
     let not_stored =
         StoreFailure { pool: "fast".to_owned(), what: NotStored::Catalog, error: LaneFailure::OutOfSpace };
+    let path = "/var/lib/tangelo/events.jsonl".to_owned();
+    let journal = JournalTrouble { path, error: IoError::NoSpace };
     let all = [
         (Subject::Array, ArrayFailed { cause: offline }),
         (Subject::Array, ArrayStarting {}),
         (Subject::Array, ArrayStopping {}),
         (Subject::Array, StartIncomplete { cause: not_stored }),
+        (Subject::Array, EventsNotKept(journal)),
+        (Subject::Array, PairMaintenance { since_ms: NOVEMBER_MS }),
         (
             Subject::Array,
-            EventsNotKept(JournalTrouble {
-                path: "/var/lib/tangelo/events.jsonl".to_owned(),
-                error: IoError::NoSpace,
-            }),
+            FenceUnusable {
+                agent: "fence_ipmilan".to_owned(),
+                detail: "fence_ipmilan has not answered \"status\" within 60 s".to_owned(),
+            },
+        ),
+        (
+            Subject::Array,
+            HeadNotFenced {
+                agent: "fence_ipmilan".to_owned(),
+                detail: "fence_ipmilan could not carry out \"off\": no route to host".to_owned(),
+            },
         ),
         (
             Subject::Portal("10.0.0.1:3260".to_owned()),

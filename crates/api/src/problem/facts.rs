@@ -25,6 +25,17 @@ pub enum ProblemFacts {
         cause: StoreFailure,
     },
     EventsNotKept(JournalTrouble),
+    PairMaintenance {
+        since_ms: u64,
+    },
+    FenceUnusable {
+        agent: String,
+        detail: String,
+    },
+    HeadNotFenced {
+        agent: String,
+        detail: String,
+    },
     PortalNotListening {
         #[serde(with = "IoErrorName")]
         #[schema(value_type = IoErrorName)]
@@ -149,7 +160,7 @@ impl ProblemFacts {
             };
         }
         code_of! {
-            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept PortalNotListening LoginsRefused ClockDoubted
+            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept PairMaintenance FenceUnusable HeadNotFenced PortalNotListening LoginsRefused ClockDoubted
             SnapshotsFromFuture ScheduleFailed ScheduleIncomplete VolumeDeviceUnusable VolumeDeviceSmaller PoolOffline
             NoSpaceBelow PoolDegraded RebuildLacksDrives RebuildLacksSpace SegmentsIncomplete DataLost DataDoubted
             WritesRefused PoolNearlyFull PoolFilling RebuildWouldLackSpace BinGivesWay NoSpareLeft DriveGivenUp

@@ -17,6 +17,8 @@ pub enum IoErrorName {
     Media,
     Gone,
     ReadOnly,
+    Reserved,
+    Unsupported,
     Closed,
     Refused,
     AddressInUse,

@@ -9,6 +9,15 @@ use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
 const DATA_DOUBTED: &str =
     "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now";
 
+fn maintenance(since_ms: u64) -> String {
+    let since = moment(since_ms);
+    format!("there is maintenance since {since}: if this head were lost, the other one would not take over")
+}
+
+fn would_lack(short_bytes: u64) -> String {
+    format!("after the failure of one more drive it could not be rebuilt: {} short", size(short_bytes))
+}
+
 impl ProblemFacts {
     /// Why it is so.
     pub fn reason(&self) -> String {
@@ -19,6 +28,9 @@ impl ProblemFacts {
             ArrayStopping {} => "the array is stopping".to_owned(),
             StartIncomplete { cause } => format!("at the start, {cause}"),
             EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.error),
+            PairMaintenance { since_ms } => maintenance(*since_ms),
+            FenceUnusable { detail, .. } => format!("the other head could not be fenced: {detail}"),
+            HeadNotFenced { detail, .. } => format!("the other head is silent, and is not fenced: {detail}"),
             PortalNotListening { error } => error.to_string(),
             LoginsRefused { initiator, logins, limit, sessions_max } => {
                 logins_refused(initiator, *logins, *limit, *sessions_max)
@@ -55,12 +67,7 @@ impl ProblemFacts {
             PoolFilling { full_percent, .. } => {
                 format!("it is {full_percent} % full; {}", pools::REFUSES_WHEN_FULL)
             }
-            RebuildWouldLackSpace { short_bytes, .. } => {
-                format!(
-                    "after the failure of one more drive it could not be rebuilt: {} short",
-                    size(*short_bytes)
-                )
-            }
+            RebuildWouldLackSpace { short_bytes, .. } => would_lack(*short_bytes),
             BinGivesWay { full_percent, gives_way_percent, volumes } => {
                 pools::bin_gives_way(*full_percent, *gives_way_percent, *volumes)
             }
@@ -124,6 +131,9 @@ impl ProblemFacts {
             | ArrayStopping {}
             | StartIncomplete { .. }
             | EventsNotKept(_)
+            | PairMaintenance { .. }
+            | FenceUnusable { .. }
+            | HeadNotFenced { .. }
             | PortalNotListening { .. }
             | LoginsRefused { .. }
             | ClockDoubted { .. }

@@ -4,6 +4,7 @@
 //! its name, the line, the reason and what to do; an unknown key is an error.
 
 mod error;
+mod fence;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -11,12 +12,14 @@ mod tests;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use api::PortalOptions;
 use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_OF_A_HEAD_MAX, PORTALS_MAX, SHARDS_MAX};
 
 pub use self::error::ConfigError;
+pub use self::fence::{Fence, FenceParameter};
 use self::reader::{Reader, Section, Value};
 use crate::size::parse_size;
 
@@ -82,6 +85,8 @@ pub struct Config {
     /// Memory for commands' data and the maps of pools, in bytes; a part of the machine's where the file does not say.
     pub memory_bytes: Option<u64>,
     pub state_dir: PathBuf,
+    /// How the other head of the pair is fenced; `None`: it is not.
+    pub fence: Option<Fence>,
 }
 
 impl Default for Config {
@@ -97,6 +102,7 @@ impl Default for Config {
             cores: Cores::All,
             memory_bytes: None,
             state_dir: DEFAULT_STATE_DIR.into(),
+            fence: None,
         }
     }
 }
@@ -115,7 +121,17 @@ impl Config {
                     )));
                 }
                 let text = String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8 text".to_owned()))?;
-                Config::parse(path, &text)
+                let config = Config::parse(path, &text)?;
+                let is_open_to_all =
+                    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o007 != 0);
+                match &config.fence {
+                    Some(fence) if is_open_to_all && !fence.parameters.is_empty() => Err(ConfigError {
+                        path: path.to_owned(),
+                        line: Some(fence.line),
+                        reason: "[fence] has secrets, and everybody on this machine may read or change the file: `chmod 640` it".to_owned(),
+                    }),
+                    _ => Ok(config),
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(Config::default()),
             Err(error) => {
@@ -156,6 +172,9 @@ impl Config {
         }
         if let Some(cores) = root.section("cores")? {
             config.cores = read_cores(cores)?;
+        }
+        if let Some(fence) = root.section("fence")? {
+            config.fence = Some(fence::read(fence)?);
         }
         root.finish()?;
         Ok(config)

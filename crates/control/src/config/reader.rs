@@ -67,6 +67,21 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// All keys and values, in the order of the file: of a section whose keys somebody else knows.
+    pub fn entries(&self) -> Vec<(&'a str, Value<'a>)> {
+        let value = |(key, value)| (key, Value { reader: self.reader, key: self.name, value });
+        let mut entries: Vec<_> =
+            self.table.iter().map(|(key, found)| value((key.get_ref().as_ref(), found))).collect();
+        entries.sort_by_key(|(_, value)| value.value.span().start);
+        entries
+    }
+
+    /// Refuses the section as a whole: the line is that of its first value.
+    pub fn refuse(&self, reason: String) -> ConfigError {
+        let first = self.table.values().map(|value| value.span()).min_by_key(|span| span.start);
+        self.reader.refuse(first.unwrap_or(0..0), reason)
+    }
+
     /// Refuses what was not taken.
     pub fn finish(self) -> Result<(), ConfigError> {
         let mut unknown: Vec<_> =
@@ -108,6 +123,16 @@ impl<'a> Value<'a> {
         match self.value.get_ref() {
             DeValue::Table(table) => Some(Section::new(self.reader, name, table)),
             _ => None,
+        }
+    }
+
+    /// Text, a whole number or a truth value, as text.
+    pub fn plain(&self) -> Result<String, ConfigError> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Boolean(value) => Ok(value.to_string()),
+            DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+            _ => Err(self.wrong_type("text, a whole number, true or false")),
         }
     }
 

@@ -169,3 +169,52 @@ proptest::proptest! {
         let _ = parse(&text);
     }
 }
+
+#[test]
+fn how_the_other_head_is_fenced() {
+    let text = "[fence]\nagent = \"fence_ipmilan\"\nmeans = \"off\"\ntimeout_seconds = 20\n[fence.parameters]\nip = \"192.0.2.9\"\nlanplus = true\nipport = 624\npassword = \"geheim\"\n";
+    let fence = parse(text).unwrap().fence.unwrap();
+    assert_eq!(
+        (fence.agent.as_str(), fence.stays_off, fence.timeout_seconds, fence.line),
+        ("fence_ipmilan", true, 20, 2)
+    );
+    let given: Vec<(&str, &str, usize)> = fence
+        .parameters
+        .iter()
+        .map(|given| (given.name.as_str(), given.value.as_str(), given.line))
+        .collect();
+    assert_eq!(
+        given,
+        [("ip", "192.0.2.9", 6), ("lanplus", "true", 7), ("ipport", "624", 8), ("password", "geheim", 9)]
+    );
+    assert!(!format!("{fence:?}").contains("geheim"), "a secret must not get into logs");
+    let plain = parse("[fence]\nagent = \"/opt/agent\"\n").unwrap().fence.unwrap();
+    assert_eq!((plain.stays_off, plain.timeout_seconds, plain.parameters.len()), (false, 60, 0));
+    for (text, line, says) in [
+        ("[fence]\nmeans = \"off\"\n", 2, "needs agent"),
+        ("[fence]\nagent = \"../x\"\n", 2, "absolute path"),
+        ("[fence]\nagent = \"x\"\nmeans = \"kill\"\n", 3, "\"reboot\" or \"off\""),
+        ("[fence]\nagent = \"x\"\ntimeout_seconds = 0\n", 3, "1 to 600"),
+        ("[fence]\nagent = \"x\"\ntimeout = 5\n", 3, "unknown key \"timeout\" in [fence]"),
+        ("[fence]\nagent = \"x\"\n[fence.parameters]\nip = [1]\n", 4, "must be text"),
+        ("[fence]\nagent = \"x\"\n[fence.parameters]\nip = \"a\\nb\"\n", 4, "one parameter a line"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(error.line == Some(line) && error.reason.contains(says), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn a_file_with_secrets_is_not_for_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tangelo.toml");
+    std::fs::write(&path, "[fence]\nagent = \"x\"\n[fence.parameters]\npassword = \"geheim\"\n").unwrap();
+    let load = |mode| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        Config::load(Some(&path)).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(load(0o640), Ok(()));
+    let refused = load(0o644).unwrap_err();
+    assert!(refused.contains(":2: ") && refused.contains("chmod 640"), "{refused}");
+}

@@ -157,6 +157,15 @@ fn default_seconds() -> u32 {
     30
 }
 
+/// How both heads are to hold a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Converting {
+    /// Both see its drives. Otherwise each drive gets a twin on the other head.
+    #[serde(default)]
+    pub shared: bool,
+}
+
 /// Begin to read everything in a pool and to repair what is wrong, or stop that.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -13,8 +13,8 @@ pub use answers::{
     SnapshotList, Status, Summary, VolumeList,
 };
 pub use bodies::{
-    DriveClear, DriveRemoval, DriveReplacement, DriveWipe, Locating, NewClone, NewDrives, NewMapping,
-    NewName, NewSchedule, NewSnapshot, NewSnapshots, Refresh, Scrubbing, Spares, VolumeUpdate,
+    Converting, DriveClear, DriveRemoval, DriveReplacement, DriveWipe, Locating, NewClone, NewDrives,
+    NewMapping, NewName, NewSchedule, NewSnapshot, NewSnapshots, Refresh, Scrubbing, Spares, VolumeUpdate,
 };
 pub use one::{OneDrive, OneHost, OneMapping, OnePool, OneSchedule, OneSnapshot, OneVolume};
 

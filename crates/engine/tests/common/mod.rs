@@ -119,6 +119,8 @@ pub struct Lab {
     pub drives: Vec<String>,
     /// From the next start on it is a head of a pair, in this term.
     pub pair: Option<(base::ArrayId, u64)>,
+    /// From the next start on it is a head that was one of a pair, and is alone.
+    pub was_paired: bool,
     /// What the start has found in place of the pools of its array.
     pub absent: Absent,
     shard_count: u16,
@@ -158,7 +160,7 @@ impl Lab {
             shards,
             (&drives, memory),
             (&saved, &slow, 0),
-            (None, &Absent::default()),
+            (None, false, &Absent::default()),
         );
         let mut lab = Lab {
             simulation,
@@ -171,6 +173,7 @@ impl Lab {
             newest_event: 0,
             drives,
             pair: None,
+            was_paired: false,
             absent: Absent::default(),
             shard_count: shards,
             memory,
@@ -214,7 +217,7 @@ impl Lab {
             self.shard_count,
             (&self.drives, self.memory),
             (&self.saved, &self.slow, self.newest_event),
-            (self.pair, &self.absent),
+            (self.pair, self.was_paired, &self.absent),
         );
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
@@ -349,7 +352,15 @@ impl Lab {
         }
         let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
         let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-        let pool = NewPool { name, protection, width: None, drives, force: Vec::new(), across_heads: false };
+        let pool = NewPool {
+            name,
+            protection,
+            width: None,
+            drives,
+            force: Vec::new(),
+            across_heads: false,
+            shared: false,
+        };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         lab
     }
@@ -401,7 +412,7 @@ fn start(
     shards: u16,
     (drives, memory): (&[String], Memory),
     (saved, slow, newest_event): (&Saved, &Slow, u64),
-    (pair, absent): (Option<(base::ArrayId, u64)>, &Absent),
+    (pair, was_paired, absent): (Option<(base::ArrayId, u64)>, bool, &Absent),
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
     let started = Started::default();
@@ -415,6 +426,7 @@ fn start(
         term: pair.map_or(0, |(_, term)| term),
         array_name: "test".to_owned(),
         pair: pair.map(|(array, _)| PairedArray { array, waits: Box::new(waits) }),
+        was_paired,
         state: saved.lock().unwrap().clone(),
         save_state: Box::new(move |bytes| {
             *keep.lock().unwrap() = Some(bytes);

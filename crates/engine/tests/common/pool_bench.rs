@@ -36,6 +36,7 @@ pub fn bench(seed: u64, protection: &str, members: usize, drives: usize) -> Benc
         drives: paths[..members].to_vec(),
         force: Vec::new(),
         across_heads: false,
+        shared: false,
     };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let backing = NewBacking::Pool("fast".into());

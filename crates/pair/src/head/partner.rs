@@ -15,6 +15,8 @@ pub(super) struct Partner {
     /// What the owner's clock showed in it.
     pub(super) heard_sent: Option<Nanos>,
     takeover: Takeover,
+    /// It would take over, but for maintenance.
+    is_held_back: bool,
     /// The owner hands over: look often until then.
     look_until: Nanos,
 }
@@ -33,7 +35,8 @@ enum Takeover {
 
 impl Partner {
     pub(super) fn new(now: Nanos) -> Partner {
-        Partner { heard: now, heard_sent: None, takeover: Takeover::None, look_until: now }
+        let (takeover, is_held_back) = (Takeover::None, false);
+        Partner { heard: now, heard_sent: None, takeover, is_held_back, look_until: now }
     }
 
     /// Whether heartbeats and writes of the owner are answered.
@@ -76,7 +79,13 @@ impl Head {
         if partner.withdraws(now, withdraw, grace) {
             out.push(Action::Note(Decision::WithdrewTakeover));
         }
-        if partner.wants_to_own(now, grace) && register.is_in_sync(self.me) {
+        let wants_to_own = partner.wants_to_own(now, grace) && register.is_in_sync(self.me);
+        let is_held_back = wants_to_own && register.maintenance.is_some();
+        if is_held_back && !partner.is_held_back {
+            out.push(Action::Note(Decision::HeldBack));
+        }
+        partner.is_held_back = is_held_back;
+        if wants_to_own && !is_held_back {
             if self.asking.may_ask(now, question) {
                 if partner.answers() {
                     partner.takeover = Takeover::Asked { since: now };

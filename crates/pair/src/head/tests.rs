@@ -3,8 +3,8 @@
 use base::{HeadId, Nanos};
 
 use super::*;
-use crate::Revision;
 use crate::relation::CommitRule;
+use crate::{Maintenance, Revision};
 
 const A: HeadId = HeadId(1);
 const B: HeadId = HeadId(2);
@@ -172,6 +172,49 @@ fn a_partner_out_of_sync_never_takes_over() {
         head.tick(at);
     }
     assert!(head.take().iter().all(|action| *action == Action::Ask(Question::Read)));
+}
+
+#[test]
+fn a_partner_does_not_take_over_during_maintenance_and_says_so_once() {
+    let since = Some(Maintenance { since_ms: 9 });
+    let kept = in_sync().with_maintenance(since, A);
+    let mut head = Bench::partner(kept);
+    let mut held_back = 0;
+    for at in (500..5000).step_by(10) {
+        head.tick(at);
+        let is_held_back = |action: &&Action| **action == Action::Note(Decision::HeldBack);
+        held_back += head.out.iter().filter(is_held_back).count();
+        assert!(head.take().iter().all(|action| *action == Action::Ask(Question::Read)), "at {at} ms");
+    }
+    assert_eq!(held_back, 1);
+    // it goes on answering the owner, if that comes back
+    assert!(head.answers_heartbeats(5000, kept));
+    head.tick(5600);
+    head.take();
+    // it is ended on this head, while the owner is silent
+    let ended = kept.with_maintenance(None, B);
+    head.register(6000, ended);
+    head.tick(6200);
+    assert_eq!(head.take(), [swap(ended, ended.taken_over(B))]);
+}
+
+#[test]
+fn maintenance_changes_nothing_for_an_owner() {
+    let mut head = Bench::owner_in_sync(Reads::Leased);
+    let known = *head.head.register().expect("it has heard of it");
+    let kept = known.with_maintenance(Some(Maintenance { since_ms: 9 }), B);
+    head.register(710, kept);
+    assert_eq!(head.take(), []);
+    assert_eq!((head.head.relation(), head.head.serves(ms(711))), (Some(Relation::InSync), true));
+    // it still goes on alone, and may hand over on request
+    head.answer(712, 711);
+    assert_eq!(head.head.hand_over(ms(713), &mut head.out), Ok(()));
+    let mut alone = Bench::owner_in_sync(Reads::Leased);
+    alone.register(710, kept);
+    for at in (720..1300).step_by(10) {
+        alone.tick(at);
+    }
+    assert!(alone.take().contains(&swap(kept, kept.left())));
 }
 
 #[test]

@@ -9,12 +9,14 @@
 //! Kinds of a connection for control: 1 heartbeat, 2 its answer, 3 the register has changed, 4 look at the register. Those of a
 //! connection for drives are in `mirror::message`, those of one for twins in `heads::twins`, those of one for hosts in `heads::forward`.
 
+use std::num::NonZeroU64;
+
 use base::{Crc32c, HeadId, Nanos, crc32c};
 
 use super::hello::part;
 use super::{LinkError, Purpose};
 use crate::message::Message;
-use crate::register::{Register, Revision, Term};
+use crate::register::{Maintenance, Register, Revision, Term};
 
 pub(super) const HEADER_BYTES: usize = 16;
 /// Longest content of a version 1 message.
@@ -132,32 +134,31 @@ impl Frame {
     }
 }
 
-/// Revision, term, owner, partner, writer, and whether in sync: 8 + 8 + 3 x 16 + 8 bytes.
+/// Revision, term, owner, partner, writer: 8 + 8 + 3 x 16 bytes; then 8 bytes, of which the lowest bit says whether in sync, and the others
+/// since when there is maintenance, 0 for none.
 fn put_register(content: &mut Vec<u8>, register: &Register) {
     content.extend_from_slice(&register.revision.0.to_le_bytes());
     content.extend_from_slice(&register.term.0.to_le_bytes());
     for head in [register.owner, register.partner, register.written_by] {
         content.extend_from_slice(&head.0.to_le_bytes());
     }
-    content.extend_from_slice(&u64::from(register.in_sync).to_le_bytes());
+    let since_ms = register.maintenance.map_or(0, |maintenance| maintenance.since_ms);
+    content.extend_from_slice(&(since_ms << 1 | u64::from(register.in_sync)).to_le_bytes());
 }
 
 /// `None` where no head writes such a register.
 fn register(content: &[u8]) -> Option<Register> {
     let number = |at| u64::from_le_bytes(part(content, at));
     let head = |at| HeadId(u128::from_le_bytes(part(content, at)));
-    let in_sync = match number(64) {
-        0 => false,
-        1 => true,
-        _ => return None,
-    };
+    let maintenance = NonZeroU64::new(number(64) >> 1).map(|since| Maintenance { since_ms: since.get() });
     let register = Register {
         revision: Revision(number(0)),
         term: Term(number(8)),
         owner: head(16),
         partner: head(32),
         written_by: head(48),
-        in_sync,
+        in_sync: number(64) & 1 == 1,
+        maintenance,
     };
     (register.owner != register.partner).then_some(register)
 }

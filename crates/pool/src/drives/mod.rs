@@ -10,4 +10,5 @@ pub mod labels;
 pub mod latency;
 pub mod membership;
 pub mod probe;
+pub mod twin_record;
 pub mod watch;

@@ -24,6 +24,12 @@ pub enum Content {
     Unreadable(IoError),
 }
 
+/// Each slot of the record of a drive with a twin on another head begins so.
+pub(crate) const TWIN_RECORD: &[u8] = b"TNGMIRR\x01";
+
+/// The record of a drive that two heads see begins so.
+pub(crate) const SHARED_RECORD: &[u8] = b"TNGSHAR\x01";
+
 /// A known mark: its offset, and what it means.
 const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"LUKS\xba\xbe", "LUKS-encrypted data"),
@@ -36,8 +42,9 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0x438, b"\x53\xef", "an ext2/3/4 file system"),
     (0x1000, b"\xfc\x4e\x2b\xa9", "a Linux RAID (md) member"),
     (0, b"\xfc\x4e\x2b\xa9", "a Linux RAID (md) member"),
-    (0, b"TNGMIRR\x01", "what belongs to a Tangelo array of two heads"),
-    (0x2000, b"TNGMIRR\x01", "what belongs to a Tangelo array of two heads"),
+    (0, TWIN_RECORD, "what belongs to a Tangelo array of two heads"),
+    (0x2000, TWIN_RECORD, "what belongs to a Tangelo array of two heads"),
+    (0, SHARED_RECORD, "what belongs to a Tangelo array of two heads"),
     (0x10040, b"_BHRfS_M", "a btrfs file system"),
     (0x10034, b"ReIsEr", "a ReiserFS file system"),
     (0xff6, b"SWAPSPACE2", "Linux swap space"),
@@ -53,7 +60,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
 const ZFS_UBERBLOCKS: std::ops::Range<usize> = (128 << 10)..(256 << 10);
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 /// How much of the drive's beginning is read.
-const LOOK_BYTES: usize = 256 << 10;
+pub(crate) const LOOK_BYTES: usize = 256 << 10;
 
 /// How long a start waits for a drive that another process uses. Operations of a killed process keep its drives locked
 /// until the drives have answered; the kernel gives a disk that does not answer 30 s.

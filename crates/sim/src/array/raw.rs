@@ -342,6 +342,7 @@ impl Head {
             term: 0,
             array_name: "simulated".to_owned(),
             pair: None,
+            was_paired: false,
             state: self.state.lock().expect("one thread").clone(),
             save_state: Box::new(move |bytes| {
                 *kept.lock().expect("one thread") = Some(bytes);

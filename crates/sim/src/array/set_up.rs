@@ -103,6 +103,7 @@ impl Administrator {
             // a pool that was being made when the power went may have left labels behind
             force: paths,
             across_heads: false,
+            shared: false,
         };
         (format!("pool {name}"), Command::PoolCreate { pool, dry_run: false })
     }

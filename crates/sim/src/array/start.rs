@@ -83,6 +83,7 @@ impl ArrayBench {
                 array: PAIRED_ARRAY,
                 waits: Box::new(move |_| waits.store(true, Ordering::Relaxed)),
             }),
+            was_paired: false,
             state: kept.as_ref().and_then(|kept| kept.lock().expect("one thread").clone()),
             save_state: Box::new(move |bytes| {
                 kept.iter().for_each(|kept| *kept.lock().expect("one thread") = Some(bytes.clone()));

@@ -20,6 +20,34 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
+pub const EITHER_HEAD_HOLDS_THE_DRIVES: Scenario = Scenario {
+    name: "either-head-holds-the-drives",
+    property: "on drives that two heads see, what is acknowledged is there for whichever of them owns the array, and no other head's \
+               write takes effect",
+    run: |seed, mut options| {
+        until_met(MET_ON_SHARED, RUNS, RUNS_MAX, |n| {
+            let plan = on_shared_drives(plan(seed + n));
+            run_two_heads(seed * 100 + n, plan, options.trace.take())
+        })
+    },
+};
+
+const MET_ON_SHARED: [&str; 13] = [
+    "two heads: in sync",
+    "two heads: a takeover",
+    "two heads: a handover",
+    "two heads: the owner started again, alone",
+    "two heads: the partner left",
+    "two heads: the partner returned",
+    "two heads: an owner that learned that it was none any more",
+    "two heads: a head that stood still",
+    "two heads: heads cut off from each other",
+    "two heads: an owner whose drives came late",
+    "two heads: a partner that does not reach a shared drive",
+    "two heads: a write refused by a shared drive",
+    "two heads: an owner that found its drives taken",
+];
+
 const MET: [&str; 27] = [
     "two heads: in sync",
     "two heads: a host that was served through the partner",
@@ -51,6 +79,11 @@ const MET: [&str; 27] = [
 ];
 const RUNS: u64 = 3;
 const RUNS_MAX: u64 = 60;
+
+fn on_shared_drives(mut plan: Plan) -> Plan {
+    plan.drives.iter_mut().for_each(|drive| drive.shared = true);
+    plan
+}
 
 fn plan(seed: u64) -> Plan {
     let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 4, 600);

@@ -149,6 +149,7 @@ pub const ALL: &[Scenario] = &[
     problems::PROBLEMS_ARE_TOLD_BY_THEMSELVES,
     figures::FIGURES_ARE_WHAT_HOSTS_DID,
     heads::EITHER_HEAD_HOLDS_ALL,
+    heads::EITHER_HEAD_HOLDS_THE_DRIVES,
     transfers::TRANSFERS_ARE_WHOLE_AND_BOUNDED,
 ];
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::Destruction;
+
 #[derive(Subcommand, Debug)]
 pub enum Pair {
     /// Make this head the first of a pair; prints the commands for the other head and for the witness
@@ -25,6 +27,22 @@ pub enum Pair {
     },
     /// Make room for another server in the place of the other head, which is gone for good; prints the command for it
     Replace(Place),
+    /// Keep the partner from taking over while you work on the network, the witness or a head; either head takes this command
+    Maintenance {
+        #[arg(value_enum)]
+        state: Switch,
+    },
+    /// The agent that fences the other head after a takeover
+    #[command(subcommand)]
+    Fence(Fence),
+    /// Go back to one head, the one that owns the array and gets this command; hosts wait for about a second
+    Forget {
+        /// Even if the other head is in sync
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        change: Destruction,
+    },
     /// Tell which head owns the array, and whether the other one could take over
     Status,
     /// Have the other head own the array; hosts reach it there
@@ -34,7 +52,7 @@ pub enum Pair {
 impl Pair {
     /// Whether it is carried out here, without asking a daemon.
     pub fn is_local(&self) -> bool {
-        !matches!(self, Pair::Status | Pair::Handover)
+        matches!(self, Pair::Create(_) | Pair::Token { .. } | Pair::Join { .. } | Pair::Replace(_))
     }
 }
 
@@ -53,6 +71,24 @@ pub enum Witness {
 pub enum Register {
     /// Run this machine's member of etcd, which holds who owns the array
     Serve(Place),
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Fence {
+    /// Ask this head's fence agent what it takes, and whether the other head is on
+    Test {
+        /// Fence the other head, too: it is switched off, and on again unless the head's file says otherwise
+        #[arg(long)]
+        really: bool,
+        #[command(flatten)]
+        change: Destruction,
+    },
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    On,
+    Off,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

@@ -246,6 +246,7 @@ fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failur
         drives,
         force,
         across_heads: create.across_heads,
+        shared: create.shared,
     })
 }
 

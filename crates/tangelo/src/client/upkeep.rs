@@ -63,8 +63,9 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
             let settings = NewSettings::from_values(set.defaults, set.settings.0);
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
         }
-        cli::Pool::Convert { name, change, .. } => {
-            changed(server.post(&change_path(&of_pool(name, "convert"), change), &()).await?)
+        cli::Pool::Convert { name, shared, change, .. } => {
+            let converting = Converting { shared: *shared };
+            changed(server.post(&change_path(&of_pool(name, "convert"), change), &converting).await?)
         }
         other => unreachable!("{other:?} is carried out elsewhere"),
     }

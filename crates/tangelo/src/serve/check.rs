@@ -4,9 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use base::units::Size;
-use control::config::Config;
+use control::config::{Config, Fence};
 use control::server::Token;
+use fence::Fencer;
 
+use super::fence_agent::{self, Unfit};
 use super::{Failure, cores, memory};
 use crate::cli;
 
@@ -35,6 +37,13 @@ fn look(serve: &cli::Serve) -> Result<(Vec<String>, Vec<String>), Failure> {
     if let Some(tcp) = &config.tcp {
         Token::load(&tcp.token_file)?;
     }
+    if let Some(fence) = &config.fence {
+        match check_fence(&config, fence)? {
+            Ok(_) => {}
+            Err(Unfit::File(error)) => return Err(error.into()),
+            Err(unfit) => doubts.push(unfit.to_string()),
+        }
+    }
     for drive in drives.iter().filter(|drive| !Path::new(&drive.path).exists()) {
         let line = drive.line.map_or(String::new(), |line| format!("line {line}: "));
         doubts.push(format!("{line}{} is not there", drive.path));
@@ -57,6 +66,12 @@ fn look(serve: &cli::Serve) -> Result<(Vec<String>, Vec<String>), Failure> {
         format!("shards: {count}{pinned}, memory {}", Size(bytes)),
     ];
     Ok((lines, doubts))
+}
+
+/// Asks the agent what it takes; the other head is left alone.
+fn check_fence(config: &Config, fence: &Fence) -> Result<Result<Fencer, Unfit>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(fence_agent::open(config, fence)))
 }
 
 #[cfg(test)]

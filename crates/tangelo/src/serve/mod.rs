@@ -12,6 +12,7 @@
 
 mod check;
 mod cores;
+mod fence_agent;
 mod finder;
 mod follower;
 mod holders;
@@ -25,6 +26,7 @@ mod own_files;
 mod pair;
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +38,7 @@ use control::events::{EventLog, Journal, KeptEvents};
 use control::server::Listeners;
 use control::state::StateDirectory;
 use engine::{Shard, ShardMessage, StartParameters};
-use setup::PairFile;
+use setup::{AloneAfterPair, PairFile};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -96,8 +98,8 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
 
     holders::report(&drives);
     let (journal, earlier) = Journal::open(&config.state_dir);
-    let pair = PairFile::load(&config.state_dir)?;
-    let head = Head { config, remembered, serve };
+    let (pair, alone) = pair_of(&config.state_dir)?;
+    let head = Head { config, remembered, serve, alone };
     let prepared = Prepared { head, state, saved, drives, journal, earlier, listeners, signals };
     match pair {
         Some(pair) => pair::serve(prepared, pair, &runtime)?,
@@ -108,6 +110,19 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What this head knows of its pair, or of the one that it was of before it was alone.
+fn pair_of(state_dir: &Path) -> Result<(Option<PairFile>, Option<AloneAfterPair>), Failure> {
+    match PairFile::load(state_dir)? {
+        Some(file) if file.is_forgotten => {
+            let alone = setup::finish_forgetting(state_dir)?;
+            tracing::info!("this head is alone: the pair that it was of is forgotten");
+            Ok((None, Some(alone)))
+        }
+        Some(file) => Ok((Some(file), None)),
+        None => Ok((None, AloneAfterPair::load(state_dir)?)),
+    }
+}
+
 /// The array of a head that is not one of a pair.
 fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure> {
     let Prepared { head, state, saved, drives, journal, earlier, listeners, signals } = prepared;
@@ -116,7 +131,8 @@ fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure>
     let config = &head.config;
     let keeper = Keeper::start(state, saved.as_deref())?;
     let kept = Kept { keeper: &keeper, saved, newest_event };
-    let (parameters, is_started) = start_parameters(config.iscsi.clone(), &drives, (id, 0), kept);
+    let (mut parameters, is_started) = start_parameters(head.portals(config), &drives, (id, 0), kept);
+    parameters.was_paired = head.alone.is_some();
     let shards = start_shards(config, parameters)?;
     let mailboxes = shards.mailboxes.clone();
     let send = move |shard: usize, message| {
@@ -154,6 +170,7 @@ fn start_parameters(
         term,
         array_name: array_name(),
         pair: None,
+        was_paired: false,
         state: kept.saved.map(bytes::Bytes::from),
         save_state: kept.keeper.save_state(),
         newest_event: kept.newest_event,
@@ -186,6 +203,15 @@ struct Head<'a> {
     /// Drives that pools were made of here.
     remembered: Vec<String>,
     serve: &'a cli::Serve,
+    /// It was one of a pair, and is alone.
+    alone: Option<AloneAfterPair>,
+}
+
+impl Head<'_> {
+    /// The portals of a head that is alone.
+    fn portals(&self, config: &Config) -> Vec<PortalOptions> {
+        pair::portals::of_one_head(config, self.alone.map_or(0, |alone| alone.seat))
+    }
 }
 
 /// The events of earlier runs, and where further ones go.
@@ -210,7 +236,11 @@ async fn serve_until_stopped(
             return;
         }
         notify::notify("RELOADING=1");
-        match reload_file(head, Some(array), |config| config.iscsi.clone()).await {
+        if !fence_agent::fits(head.serve.config.as_deref(), head.config.fence.as_ref()).await {
+            notify::notify("READY=1");
+            continue;
+        }
+        match reload_file(head, Some(array), |config| head.portals(config)).await {
             Ok((config, drives)) => {
                 finder.abort();
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use env::{DriveInfo, IoError};
+use env::{DriveInfo, IoError, Reservation, ReservationAsk};
 
-use super::{Drive, SendableUse, open};
+use super::{Drive, SendableUse, open, reservation};
 use crate::mailbox::Doorbell;
 
 /// Threads at once. This is more than the hung drives of a machine, so healthy drives do not wait for hung ones.
@@ -40,6 +40,10 @@ pub enum Job {
     Close(Arc<Drive>),
     /// How large a drive is now.
     Measure(SendableUse),
+    Reserve {
+        drive: SendableUse,
+        ask: ReservationAsk,
+    },
     /// Of a range of a block device.
     Discard {
         drive: SendableUse,
@@ -53,6 +57,8 @@ pub enum Done {
     Opened(Result<(Arc<Drive>, DriveInfo), IoError>),
     Closed,
     Measured(Result<u64, IoError>),
+    /// With what it was asked to report.
+    Reserved(Result<Option<Reservation>, IoError>),
     /// In the manner of a completion.
     Discarded(i32),
 }
@@ -145,7 +151,7 @@ impl Helper {
                 state.discards.insert(key, VecDeque::from([order]));
                 Step::Discards(key)
             }
-            Job::Open { .. } | Job::Close(_) | Job::Measure(_) => Step::Once(order),
+            Job::Open { .. } | Job::Close(_) | Job::Measure(_) | Job::Reserve { .. } => Step::Once(order),
         };
         state.waiting.push_back(step);
         if state.waiting.len() > state.idle && state.threads < THREADS_MAX {
@@ -253,6 +259,11 @@ fn carry_out(order: Order) {
             let result = drive.measure();
             drop(drive); // before the answer, as below
             Done::Measured(result)
+        }
+        Job::Reserve { drive, ask } => {
+            let result = reservation::carry_out(&drive, ask);
+            drop(drive); // before the answer, as below
+            Done::Reserved(result)
         }
         Job::Discard { drive, offset_bytes, length_bytes } => {
             let result = discard(drive.descriptor(), offset_bytes, length_bytes);

@@ -7,7 +7,10 @@
 
 pub mod helper;
 pub mod memory;
+mod nvme;
 pub mod open;
+mod reservation;
+mod scsi;
 pub mod system;
 pub mod transfer;
 
@@ -310,6 +313,10 @@ impl SendableUse {
 
     pub fn measure(&self) -> Result<u64, IoError> {
         self.drive.measure()
+    }
+
+    pub fn kind(&self) -> DriveKind {
+        self.drive.kind
     }
 }
 

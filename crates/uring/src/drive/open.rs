@@ -7,16 +7,38 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
 
 use base::{AlignedBuffer, BLOCK_BYTES, SECTOR_BYTES};
 use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::{Drive, system};
 use crate::errno::{Asked, drive_error};
 
 /// `_IO(0x12, 104)`: the logical block size of a block device, as an int.
 const BLKSSZGET: libc::Ioctl = 0x1268;
+
+/// How long a program may look at a drive before it counts as one that uses it: udev looks at each device that somebody has closed after
+/// writing to it.
+const LOOKING_TIME: Duration = Duration::from_secs(5);
+const AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+/// Locks the drive against other processes. Another exclusive lock is refused at once; a shared one, as udev's is, is waited for. May block.
+fn lock(file: &File) -> rustix::io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::AGAIN) if began.elapsed() < LOOKING_TIME => {}
+            result => return result,
+        }
+        // two who look share a lock, two who write do not
+        flock(file, FlockOperation::NonBlockingLockShared)?;
+        flock(file, FlockOperation::Unlock)?;
+        std::thread::sleep(AGAIN_AFTER);
+    }
+}
 
 /// Opens the drive, with direct I/O where the file system knows it.
 pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
@@ -28,8 +50,7 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
         return Err(IoError::NotADrive);
     }
     if writable {
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| drive_error(kind, Asked::Open, error.raw_os_error()))?;
+        lock(&file).map_err(|error| drive_error(kind, Asked::Open, error.raw_os_error()))?;
     }
     // some drivers let a write-protected device be opened to write, and refuse the first write
     if writable && kind == DriveKind::BlockDevice && system::is_write_protected(metadata.rdev()) {

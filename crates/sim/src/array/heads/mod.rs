@@ -24,7 +24,8 @@ use engine::ShardMessage;
 use env::{Env, Operation};
 use heads::{
     HeadOptions, HeadShard, Heard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, OwnerOptions,
-    PartnerAddress, Patience, Permit, Portals, RunningHead, Surroundings, is_of_engine, make_twin,
+    PartnerAddress, Patience, Permit, Portals, RunningHead, SharedRecord, Surroundings, is_of_engine,
+    make_shared, make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
 use pair::{LinkKey, Portal, Reads, Register, Relation, RoleName, Start, Term, Timing};
@@ -125,6 +126,8 @@ pub struct NewOwner {
 /// See the header of this file.
 pub struct TwoHeads {
     world: World,
+    /// Both heads see the same drives.
+    is_shared: bool,
     /// Paths of each side's drives.
     sides: [Vec<String>; 2],
     numbers: [Vec<DriveNumber>; 2],
@@ -153,15 +156,18 @@ pub struct TwoHeads {
     known: Register,
     /// The owner dies when this drive is written to, until then.
     doomed: Option<(DriveNumber, Nanos)>,
+    /// Writes that shared drives had refused, because another head has them.
+    refused: u64,
     /// Nothing more happens that could make another head the owner.
     calm: bool,
     prng: Prng,
 }
 
 impl TwoHeads {
-    /// The second head gets drives like those of the first one.
+    /// The second head gets drives like those of the first one, or the same.
     pub fn new(world: &World, shards: u16, drives: &[DriveOptions], own_numbers: &[DriveNumber]) -> TwoHeads {
-        let own = drives.iter().map(|options| options.path.clone()).collect();
+        let is_shared = drives.iter().all(|options| options.shared);
+        let own: Vec<String> = drives.iter().map(|options| options.path.clone()).collect();
         let (mut prng, mut mirrored_bytes) = (world.fork_prng(), Vec::new());
         // one may be longer than the other
         let twin = |options: &DriveOptions| {
@@ -173,10 +179,14 @@ impl TwoHeads {
             mirrored_bytes.push(size_bytes.min(own_bytes) - RECORD_BYTES as u64);
             (path, world.add_drive(options))
         };
-        let (twins, numbers) = drives.iter().map(twin).unzip();
+        let (twins, numbers) = match is_shared {
+            true => (own.clone(), own_numbers.to_vec()),
+            false => drives.iter().map(twin).unzip(),
+        };
         let first = Register::first(HEADS[0], HEADS[1], Term(0));
         TwoHeads {
             world: world.clone(),
+            is_shared,
             sides: [own, twins],
             numbers: [own_numbers.to_vec(), numbers],
             mirrored_bytes,
@@ -194,6 +204,7 @@ impl TwoHeads {
             must_end: None,
             known: first,
             doomed: None,
+            refused: 0,
             calm: false,
             twins_fail: prng.chance(500),
             prng: world.fork_prng(),
@@ -213,7 +224,7 @@ impl TwoHeads {
     /// A round begins; the last one is calm.
     pub fn begin_round(&mut self, simulation: &mut Simulation, calm: bool) {
         if !std::mem::replace(&mut self.made, true) {
-            self.make_twins(simulation);
+            self.mark_drives(simulation);
         }
         (self.lost_power, self.calm) = (false, calm);
         if calm {
@@ -221,6 +232,9 @@ impl TwoHeads {
             self.world.heal_network();
             let drives = self.numbers.iter().flatten();
             drives.for_each(|&drive| self.world.fail_next(drive, Failing::default()));
+            self.world.mend_paths();
+            // before this round's array is chosen: it may be the one of a head with the wrong key
+            self.correct_keys();
             simulation.run_for(Nanos(2 * TROUBLE_NS_MAX));
         }
     }
@@ -230,20 +244,25 @@ impl TwoHeads {
         self.back_at = [Nanos::default(); 2];
     }
 
-    /// Drives that hold nothing yet become twins.
-    fn make_twins(&mut self, simulation: &mut Simulation) {
+    /// Drives that hold nothing yet become twins, or shared ones.
+    fn mark_drives(&mut self, simulation: &mut Simulation) {
         for (head, paths) in self.sides.clone().into_iter().enumerate() {
             let (process, shards, _) =
                 simulation.start_task_process::<()>(MACHINES[head], 1, |_, _| Box::new(|_, ()| {}));
             let io = shards[0].borrow().io().clone();
             let mirrored_bytes = self.mirrored_bytes.clone();
-            let strangers = self.servers.strangers(head).to_vec();
+            let (strangers, is_shared) = (self.servers.strangers(head).to_vec(), self.is_shared);
             let making = async move {
                 for (index, path) in paths.iter().enumerate() {
                     let (handle, info) = io.drive_open(path, true).await.expect("it is there");
                     let twin = TwinId(index as u128 + 1);
-                    let bytes = mirrored_bytes[index];
-                    let made = make_twin(&io, handle, &info, twin, bytes, Some(Synchrony(1))).await;
+                    let made = match is_shared {
+                        true => make_shared(&io, handle, SharedRecord { array: ARRAY, drive: twin }).await,
+                        false => {
+                            let bytes = mirrored_bytes[index];
+                            make_twin(&io, handle, &info, twin, bytes, Some(Synchrony(1))).await
+                        }
+                    };
                     made.expect("it is well");
                     io.drive_close(handle).await.expect("it is open");
                 }
@@ -276,6 +295,7 @@ impl TwoHeads {
                 return Ok(Some(self.own(head, term, rule)));
             }
         }
+        self.count_refused();
         self.correct_keys();
         self.complete_arrays();
         self.check_joins()?;
@@ -379,22 +399,6 @@ impl TwoHeads {
         self.sides[head].iter().chain(self.servers.strangers(head)).cloned().collect()
     }
 
-    /// Its faults were those of a partner. But all its drives may come late.
-    fn begin_faults_of_owner(&mut self, head: usize) {
-        let mut failing = Failing::default();
-        let was_others = self.lives[head].as_ref().is_some_and(|life| life.wishes.was_others.get());
-        // such a head can give the array back
-        let chance = if was_others { 500 } else { 80 };
-        if self.permitted > Term(0) && !self.calm && self.prng.chance(chance) {
-            Seen::DrivesCameLate.seen();
-            failing.opens = self.prng.between(1, 12) as u8;
-        }
-        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, failing));
-        if !self.servers.strangers(head).is_empty() {
-            Seen::OtherArray.seen();
-        }
-    }
-
     /// The worlds of the shards of an array that this head has ordered.
     fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
         self.owner = head;
@@ -463,6 +467,9 @@ impl TwoHeads {
         let relation = self.lives[self.owner].as_ref().and_then(|life| life.running.relation());
         if relation != Some(Relation::InSync) || !self.register.content().in_sync {
             return Some(format!("the partner is not in sync: {relation:?}"));
+        }
+        if self.is_shared {
+            return None;
         }
         let twins = self.numbers[0].iter().zip(&self.numbers[1]);
         twins.enumerate().find_map(|(index, (&one, &other))| {

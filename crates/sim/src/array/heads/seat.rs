@@ -145,6 +145,7 @@ impl Surroundings for Seat {
             Ending::ArrayDidNotStart => Seen::ArrayDidNotStart.seen(),
             // too seldom to be met by each run of the scenario
             Ending::DrivesNotHandedBack => {}
+            Ending::DrivesLost => Seen::DrivesLost.seen(),
             Ending::ShardHangs(_) => Seen::ShardHung.seen(),
         }
     }

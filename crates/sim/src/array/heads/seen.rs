@@ -32,5 +32,8 @@ counted! {
         GotBack = "the array got back",
         CameWholeLate = "an owner that lacks a pool for a while",
         WrongKey = "a head with the key of another array",
+        PathCut = "a partner that does not reach a shared drive",
+        WriteRefused = "a write refused by a shared drive",
+        DrivesLost = "an owner that found its drives taken",
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use base::{Nanos, ShardId};
 use heads::Mail;
-use pair::{LinkError, RoleName};
+use pair::{LinkError, RoleName, Term};
 
 use super::{Life, MACHINES, Seen, TROUBLE_NS_MAX, TwoHeads};
 use crate::drive::Failing;
@@ -33,6 +33,11 @@ impl TwoHeads {
                 self.must_end = None;
                 if let Some(life) = &self.lives[head] {
                     (0..=self.shards).for_each(|shard| self.world.hold_up(life.process, shard, time));
+                    if self.is_shared {
+                        // its array goes on before the head itself does
+                        let later = Nanos(time.0 + prng.below(30_000_000));
+                        self.world.hold_up(life.process, self.shards, later);
+                    }
                 }
             }
             9..11 => {
@@ -44,8 +49,25 @@ impl TwoHeads {
                 self.register.cut_off(head, time);
             }
             12 => self.hang_a_shard(prng),
+            _ if self.is_shared => self.trouble_a_path(prng, time),
             13 => self.hang_what_is_sent(prng),
             _ => self.trouble_a_twin(prng, time),
+        }
+    }
+
+    /// Its faults were those of a partner. But all its drives may come late.
+    pub(super) fn begin_faults_of_owner(&mut self, head: usize) {
+        let mut failing = Failing::default();
+        let was_others = self.lives[head].as_ref().is_some_and(|life| life.wishes.was_others.get());
+        // such a head can give the array back
+        let chance = if was_others { 500 } else { 80 };
+        if self.permitted > Term(0) && !self.calm && self.prng.chance(chance) {
+            Seen::DrivesCameLate.seen();
+            failing.opens = self.prng.between(1, 12) as u8;
+        }
+        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, failing));
+        if !self.servers.strangers(head).is_empty() {
+            Seen::OtherArray.seen();
         }
     }
 
@@ -161,6 +183,22 @@ impl TwoHeads {
                 let failing = Failing { opens: draw(), reads: draw(), writes: draw() };
                 self.world.fail_next(drive, failing);
             }
+        }
+    }
+
+    /// The partner does not reach a drive that both see, unless it may be needed at once.
+    fn trouble_a_path(&mut self, prng: &mut Prng, time: Nanos) {
+        if !self.register.content().in_sync {
+            Seen::PathCut.seen();
+            let drive = *prng.pick(&self.numbers[0]);
+            self.world.cut_path(MACHINES[1 - self.owner], drive, time);
+        }
+    }
+
+    /// To be called between any two events: counts what shared drives have refused.
+    pub(super) fn count_refused(&mut self) {
+        if self.world.refused_writes() > std::mem::replace(&mut self.refused, self.world.refused_writes()) {
+            Seen::WriteRefused.seen();
         }
     }
 

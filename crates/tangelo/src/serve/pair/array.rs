@@ -1,23 +1,24 @@
 //! The array as a head of a pair reaches it: through its own shards while it owns the array; otherwise commands are refused.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use api::{
-    Bulk, BulkError, Command, CommandError, CommandErrorKind, NewBacking, Origin, PairOrder, PairStatus,
-    Reply, Upkeep,
+    Bulk, BulkError, Command, CommandError, CommandErrorKind, FenceTest, NewBacking, Origin, PairForgetting,
+    PairOrder, PairStatus, Reply, Upkeep,
 };
 use control::array::{Answer, Array, BulkAnswer, PairAnswer};
 use env::IoError;
-use heads::{HeadView, Pairing, TwinsError, TwinsWish};
-use pair::{HandoverRefusal, RoleName};
+use heads::{HeadMail, HeadView, Mail, Pairing, SharedWish, TwinsError, TwinsWish};
+use pair::{HandoverRefusal, Maintenance, RoleName};
 use tokio::sync::watch;
 
 use super::super::mailbox::EngineArray;
 use super::Ending;
 use super::company::Company;
+use super::fencing::Fencing;
 use super::threads::HeadMailbox;
-use super::{twins, view};
+use super::{forget, twins, view};
 
 /// How long a command waits for this head to be sure that it owns the array, and how often it looks.
 const SURE_TIME: Duration = Duration::from_secs(2);
@@ -31,6 +32,7 @@ struct Shared {
     head: HeadMailbox,
     ending: Ending,
     register_trouble: watch::Receiver<String>,
+    fencing: Fencing,
     view: Mutex<Option<HeadView>>,
     engine: Mutex<Option<Arc<EngineArray>>>,
     /// Why the array is not started yet; empty if it need not wait.
@@ -43,9 +45,19 @@ impl PairArray {
         head: HeadMailbox,
         ending: Ending,
         register_trouble: watch::Receiver<String>,
+        fencing: Fencing,
     ) -> PairArray {
         let (view, engine, waiting) = (Mutex::default(), Mutex::default(), Mutex::default());
-        PairArray(Arc::new(Shared { company, head, ending, register_trouble, view, engine, waiting }))
+        PairArray(Arc::new(Shared {
+            company,
+            head,
+            ending,
+            register_trouble,
+            fencing,
+            view,
+            engine,
+            waiting,
+        }))
     }
 
     /// The head shows how it is.
@@ -66,6 +78,10 @@ impl PairArray {
 
     pub fn engine(&self) -> Option<Arc<EngineArray>> {
         self.0.engine()
+    }
+
+    pub fn status(&self) -> PairStatus {
+        self.0.status()
     }
 
     /// Begins to hand the array over. `Ok`: the process ends when that is done, or given up.
@@ -106,7 +122,13 @@ impl Shared {
             &self.company.votes(),
             view.as_ref(),
             &self.register_trouble.borrow(),
+            self.fencing.status(),
         )
+    }
+
+    fn waits_for_maintenance(&self) -> bool {
+        let status = self.status();
+        status.maintenance_since_ms.is_some() && !status.hears_the_other
     }
 
     fn not_the_owner(&self) -> CommandError {
@@ -117,6 +139,11 @@ impl Shared {
             Some(RoleName::Owner) if !waiting.is_empty() => (
                 format!("this head owns the array, and cannot start it: {waiting}"),
                 "bring the drives of the array back; the array then starts by itself",
+            ),
+            Some(RoleName::Partner) if self.waits_for_maintenance() => (
+                "this head is the partner; the owner is not heard, and there is maintenance, so this head does not take over"
+                    .to_owned(),
+                "`tangelo pair maintenance off`, also on this head, has it take over if it holds everything",
             ),
             Some(RoleName::Partner) => (
                 format!("this head is the partner: the head at {} owns the array", addresses.join(", ")),
@@ -139,35 +166,92 @@ impl Shared {
         CommandError::new(CommandErrorKind::Unavailable, message, hint)
     }
 
+    /// Tells the register, and waits until this head has heard of it.
+    async fn set_maintenance(&self, on: bool) -> Result<(), CommandError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_millis() as u64);
+        let maintenance = on.then_some(Maintenance { since_ms: since.max(1) });
+        let register = setup::set_maintenance(&self.company.file(), maintenance).await.map_err(|error| {
+            let hint =
+                "`tangelo pair status` names the members of etcd; without two of them nobody takes over";
+            CommandError::new(CommandErrorKind::Unavailable, error.to_string(), hint)
+        })?;
+        self.head.send(Mail::Head(HeadMail::Register(register))).await;
+        let until = tokio::time::Instant::now() + SURE_TIME;
+        while self.status().maintenance_since_ms.is_some() != on && tokio::time::Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
     async fn hand_over(&self) -> Result<(), HandoverRefusal> {
         let handed = self.head.ask(|head| std::future::ready(head.hand_over())).await;
         handed.unwrap_or(Err(HandoverRefusal::NotServing))
     }
 
-    async fn make_twins(&self, wish: TwinsWish) -> Result<Vec<Pairing>, CommandError> {
-        twins::make(&self.head, wish).await.map_err(|error| refused(&error))
+    /// The drives that a command makes use of become what the pool's drives are. What they have become, in words.
+    async fn prepare_drives(
+        &self,
+        wanted: Wanted,
+        engine: &EngineArray,
+    ) -> Result<Vec<String>, CommandError> {
+        let Wanted { drives, force, dry_run, .. } = wanted;
+        let is_shared = match &wanted.pool {
+            Some(pool) => twins::is_shared(engine, pool).await?,
+            None => wanted.shared,
+        };
+        let lines = match is_shared {
+            true => {
+                let wish = SharedWish { drives, force, dry_run };
+                let made = twins::share(&self.head, wish).await.map_err(|error| refused(&error))?;
+                made.into_iter().map(|drive| format!("both heads see {drive}")).collect()
+            }
+            false => {
+                let wish = TwinsWish { drives, force, keep: false, dry_run };
+                let made = twins::make(&self.head, wish).await.map_err(|error| refused(&error))?;
+                let line = |Pairing { own, partners, .. }| {
+                    format!("the twin of {own} is {partners} of the other head")
+                };
+                made.into_iter().map(line).collect()
+            }
+        };
+        Ok(lines)
     }
 }
 
+/// Drives of this head that a command makes use of.
+struct Wanted {
+    drives: Vec<String>,
+    /// Those of them whose content may be lost.
+    force: Vec<String>,
+    dry_run: bool,
+    /// The pool that gets them, if there is one already.
+    pool: Option<String>,
+    /// Both heads are to see them, if there is none.
+    shared: bool,
+}
+
 /// The drives of this head that a command makes use of; none for most. Refused: what would be on one head alone.
-fn wanted(command: &Command) -> Result<Option<TwinsWish>, CommandError> {
-    let wanted = |drives: &[String], force: &[String], dry_run: &bool| {
+fn wanted(command: &Command) -> Result<Option<Wanted>, CommandError> {
+    let wanted = |pool: &str, drives: &[String], force: &[String], dry_run: &bool| {
         let (drives, force, dry_run) = (drives.to_vec(), force.to_vec(), *dry_run);
-        Ok(Some(TwinsWish { drives, force, keep: false, dry_run }))
+        Ok(Some(Wanted { drives, force, dry_run, pool: Some(pool.to_owned()), shared: false }))
     };
     match command {
-        Command::PoolCreate { pool, .. } if !pool.across_heads => Err(CommandError::new(
+        Command::PoolCreate { pool, .. } if !pool.across_heads && !pool.shared => Err(CommandError::new(
             CommandErrorKind::Invalid,
             "this array has two heads: a pool on the drives of one of them would be gone with it",
-            "add --across-heads: each drive then has a twin on the other head",
+            "add --across-heads: each drive then has a twin on the other head; or --shared, if both heads see the drives",
         )),
-        Command::PoolCreate { pool, dry_run } => wanted(&pool.drives, &pool.force, dry_run),
+        Command::PoolCreate { pool, dry_run } => {
+            let (drives, force, dry_run) = (pool.drives.clone(), pool.force.clone(), *dry_run);
+            Ok(Some(Wanted { drives, force, dry_run, pool: None, shared: pool.shared }))
+        }
         Command::Upkeep { upkeep, dry_run } => match upkeep {
-            Upkeep::DriveAdd { drives, force, .. } => wanted(drives, force, dry_run),
-            Upkeep::Spare { drives, release: false, .. } => wanted(drives, &[], dry_run),
-            Upkeep::DriveReplace { new, force, .. } => {
+            Upkeep::DriveAdd { pool, drives, force } => wanted(pool, drives, force, dry_run),
+            Upkeep::Spare { pool, drives, release: false } => wanted(pool, drives, &[], dry_run),
+            Upkeep::DriveReplace { pool, new, force, .. } => {
                 let new = std::slice::from_ref(new);
-                wanted(new, if *force { new } else { &[] }, dry_run)
+                wanted(pool, new, if *force { new } else { &[] }, dry_run)
             }
             _ => Ok(None),
         },
@@ -201,6 +285,20 @@ pub(super) fn refused(error: &TwinsError) -> CommandError {
                 .to_owned(),
         ),
         TwinsError::Partner(_) => (CommandErrorKind::Io, String::new()),
+        TwinsError::NoReservations { .. } => (
+            CommandErrorKind::Invalid,
+            "use drives that have them (SAS, or NVMe with reservations), or --across-heads".to_owned(),
+        ),
+        TwinsError::Reserved { path, .. } => (
+            CommandErrorKind::InUse,
+            format!(
+                "if nobody uses it, release it: `sg_persist --out --clear {path}`, with the key of its registrant"
+            ),
+        ),
+        TwinsError::NotSeen { .. } => (
+            CommandErrorKind::NotFound,
+            "name the same drives in the other head's [drives] paths, and look at its cables".to_owned(),
+        ),
     };
     CommandError::new(kind, error.to_string(), hint)
 }
@@ -220,12 +318,12 @@ impl Array for PairArray {
         }
         Box::pin(async move {
             let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
-            let pairings = match wanted(&command)? {
-                Some(wanted) => shared.make_twins(wanted).await?,
+            let lines = match wanted(&command)? {
+                Some(wanted) => shared.prepare_drives(wanted, &engine).await?,
                 None => Vec::new(),
             };
             let reply = engine.call_for(command, origin).await?;
-            Ok(with_pairings(reply, pairings))
+            Ok(with_lines(reply, lines))
         })
     }
 
@@ -237,13 +335,37 @@ impl Array for PairArray {
         })
     }
 
-    fn convert(&self, pool: String, dry_run: bool) -> Answer {
+    fn convert(&self, pool: String, both_see: bool, dry_run: bool) -> Answer {
         let shared = self.0.clone();
         Box::pin(async move {
             let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
-            let (change, drives) = twins::convert(&shared.head, &engine, &pool, dry_run).await?;
+            let (change, drives) = match both_see {
+                true => twins::convert_shared(&engine, &pool, dry_run).await?,
+                false => twins::convert(&shared.head, &engine, &pool, dry_run).await?,
+            };
             if !dry_run {
-                twins::remember(&shared.company.state_dir(), &drives)?;
+                twins::remember(&shared.company.state_dir(), &drives, both_see)?;
+                shared.ending.start_again_after(engine);
+            }
+            Ok(Reply::Changed(change))
+        })
+    }
+
+    fn test_fence(&self, how: FenceTest, dry_run: bool) -> Answer {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let look = shared.clone();
+            let change = shared.fencing.test(how, dry_run, move || look.status()).await?;
+            Ok(Reply::Changed(change))
+        })
+    }
+
+    fn forget(&self, how: PairForgetting, dry_run: bool) -> Answer {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
+            let change = forget::forget(&shared.company, &engine, &shared.status(), how, dry_run).await?;
+            if !dry_run {
                 shared.ending.start_again_after(engine);
             }
             Ok(Reply::Changed(change))
@@ -253,22 +375,23 @@ impl Array for PairArray {
     fn pair(&self, order: PairOrder) -> PairAnswer {
         let shared = self.0.clone();
         Box::pin(async move {
-            if order == PairOrder::HandOver {
-                shared.hand_over().await.map_err(|why| not_handed_over(why, &shared))?;
+            match order {
+                PairOrder::Status => {}
+                PairOrder::HandOver => {
+                    shared.hand_over().await.map_err(|why| not_handed_over(why, &shared))?;
+                }
+                PairOrder::Maintenance(on) => shared.set_maintenance(on).await?,
             }
             Ok(shared.status())
         })
     }
 }
 
-/// The answer also says which drives are twins.
-fn with_pairings(reply: Reply, pairings: Vec<Pairing>) -> Reply {
+/// The answer also says what the drives have become.
+fn with_lines(reply: Reply, lines: Vec<String>) -> Reply {
     match reply {
         Reply::Changed(mut change) => {
-            let line = |pairing: Pairing| {
-                format!("the twin of {} is {} of the other head", pairing.own, pairing.partners)
-            };
-            change.lines.extend(pairings.into_iter().map(line));
+            change.lines.extend(lines);
             Reply::Changed(change)
         }
         reply => reply,

@@ -11,9 +11,11 @@ use engine::{PairedArray, PoolsAbsent, ShardMessage};
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
 use setup::PairFile;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uring::Mailbox;
 
+use super::super::fence_agent;
 use super::super::finder::find_drives;
 use super::super::follower::Follower;
 use super::super::keeper::Keeper;
@@ -24,9 +26,10 @@ use super::super::{
 };
 use super::array::PairArray;
 use super::company::Company;
+use super::fencing::Fencing;
 use super::seat::Wish;
 use super::threads::{HeadMailbox, Threads};
-use super::{Ending, asking, portals, twins};
+use super::{Ending, asking, portals, problems, twins};
 
 /// How long a handover may take when this process is to stop.
 const HANDOVER_TIME_MAX: Duration = Duration::from_secs(20);
@@ -44,15 +47,8 @@ pub async fn run(
     mut threads: Threads,
     ending: &Ending,
 ) -> Result<(), Failure> {
-    let (trouble, register_trouble) = watch::channel(String::new());
-    let (_, none) = tokio::sync::mpsc::unbounded_channel();
-    let questions = std::mem::replace(&mut threads.questions, none);
-    let state_dir = prepared.head.config.state_dir.clone();
-    let company = Company::new(state_dir, file.clone(), threads.partner.clone());
-    tokio::spawn(asking::keep_asking(company.clone(), questions, threads.head.clone(), trouble));
-    let array =
-        Arc::new(PairArray::new(company.clone(), threads.head.clone(), ending.clone(), register_trouble));
-    company.keep(&array);
+    let office = Office::open(&prepared.head.config, file, &mut threads, ending);
+    let Office { company, array, fencing } = &office;
     let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
@@ -62,6 +58,7 @@ pub async fn run(
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
     let keeper = Keeper::start(state, saved.as_deref())?;
     let mut start = Some((saved, journal, newest_event, log, stopped));
+    let (checked, mut checks) = tokio::sync::mpsc::unbounded_channel();
     notify::notify("READY=1");
     loop {
         tokio::select! {
@@ -69,7 +66,7 @@ pub async fn run(
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
                     twins::make_remembered(&head.config.state_dir, &threads.head).await;
-                    let own = Own { head: &head, file: company.file(), array: &array };
+                    let own = Own { head: &head, file: company.file(), array };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
                     let kept = Kept { keeper: &keeper, saved, newest_event };
                     own.start_array(&mut threads, term, rule, kept, follower)?;
@@ -81,7 +78,7 @@ pub async fn run(
                     keeper.forget();
                     start.iter_mut().for_each(|(saved, ..)| *saved = None);
                 }
-                Some(Wish::Note(decision)) => tell(decision),
+                Some(Wish::Note(decision)) => office.note(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
                 Some(Wish::Portals(portals)) => {
                     if company.learn_portals(&portals) {
@@ -95,9 +92,13 @@ pub async fn run(
                 if !reload {
                     break;
                 }
-                if let Some((config, found)) = read_file_again(&head, &company, &array, &threads).await {
+                office.check_file(&head, checked.clone());
+            }
+            Some(is_fit) = checks.recv() => {
+                if is_fit && let Some((config, found)) = read_file_again(&head, company, array, &threads).await {
                     finder.abort();
                     finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
+                    tokio::spawn(fencing.clone().set_config(config.clone()));
                     (head.config, drives) = (config, found);
                 }
             }
@@ -105,7 +106,49 @@ pub async fn run(
     }
     notify::notify("STOPPING=1");
     ending.for_good();
-    stop(&array, &mut threads, &mut signals).await
+    stop(array, &mut threads, &mut signals).await
+}
+
+/// What works for this head beside its thread and its shards.
+struct Office {
+    company: Company,
+    array: Arc<PairArray>,
+    fencing: Fencing,
+}
+
+impl Office {
+    fn open(config: &Config, file: PairFile, threads: &mut Threads, ending: &Ending) -> Office {
+        let (trouble, register_trouble) = watch::channel(String::new());
+        let (_, none) = tokio::sync::mpsc::unbounded_channel();
+        let questions = std::mem::replace(&mut threads.questions, none);
+        let company = Company::new(config.state_dir.clone(), file, threads.partner.clone());
+        tokio::spawn(asking::keep_asking(company.clone(), questions, threads.head.clone(), trouble));
+        let (fencing, head) = (Fencing::new(config), threads.head.clone());
+        let array = PairArray::new(company.clone(), head, ending.clone(), register_trouble, fencing.clone());
+        let array = Arc::new(array);
+        company.keep(&array);
+        tokio::spawn(problems::keep_telling(array.clone()));
+        let look = array.clone();
+        tokio::spawn(fencing.clone().keep(move || look.status()));
+        Office { company, array, fencing }
+    }
+
+    fn note(&self, decision: Decision) {
+        tell(decision);
+        if decision == Decision::TookOver {
+            let array = self.array.clone();
+            tokio::spawn(self.fencing.clone().after_takeover(move || array.status()));
+        }
+    }
+
+    /// Before the file is read again, its fence agent is asked, which may take long. Nobody waits for that.
+    fn check_file(&self, head: &super::super::Head<'_>, checked: UnboundedSender<bool>) {
+        let (path, before) = (head.serve.config.clone(), head.config.fence.clone());
+        tokio::spawn(async move {
+            // whoever is told ends with the process
+            let _ended = checked.send(fence_agent::fits(path.as_deref(), before.as_ref()).await);
+        });
+    }
 }
 
 /// The configuration file is read again, whichever head owns the array. `None`: it stays as it was.
@@ -262,6 +305,13 @@ async fn stop(
         return Ok(());
     }
     let orderly = async {
+        if array.status().maintenance_since_ms.is_some() {
+            tracing::info!(
+                "stopping without a handover, because there is maintenance: sessions are closed and checkpoints written"
+            );
+            stop_array(array).await;
+            return Ok(());
+        }
         match array.hand_over().await {
             Ok(()) => {
                 tracing::info!("stopping: the array is handed over to the other head");
@@ -320,6 +370,11 @@ fn tell(decision: Decision) {
         }
         Decision::WithdrewTakeover => {
             tracing::info!("the register does not answer, and the owner is heard again: no takeover");
+        }
+        Decision::HeldBack => {
+            tracing::warn!(
+                "the owner is silent, and this head does not take over: there is maintenance; `tangelo pair maintenance off` ends it"
+            );
         }
         Decision::CorrectedOldTerm => tracing::info!("the other head was told of a later term"),
     }

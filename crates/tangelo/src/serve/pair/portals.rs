@@ -10,16 +10,21 @@ use control::config::Config;
 use pair::Portal;
 use setup::PairFile;
 
-/// A portal of this head, as the array sees it.
-fn seen_by_array(portal: &PortalOptions, file: &PairFile) -> PortalOptions {
-    let group = portal.group + u16::from(file.seat) * PORTAL_GROUPS_OF_A_HEAD_MAX;
+/// A portal of the head in this seat, as the array sees it.
+fn seen_by_array(portal: &PortalOptions, seat: u8) -> PortalOptions {
+    let group = portal.group + u16::from(seat) * PORTAL_GROUPS_OF_A_HEAD_MAX;
     PortalOptions { group, ..portal.clone() }
+}
+
+/// Those of a head that is alone. One that was of a pair has the seat that it had there.
+pub fn of_one_head(config: &Config, seat: u8) -> Vec<PortalOptions> {
+    config.iscsi.iter().map(|portal| seen_by_array(portal, seat)).collect()
 }
 
 /// What the other head is told. A portal that listens on every address of this server is told as the one that the other head reaches it by.
 pub fn of_this_head(config: &Config, file: &PairFile) -> Vec<Portal> {
     let told = |portal: &PortalOptions| {
-        let PortalOptions { address, group, hosts, .. } = seen_by_array(portal, file);
+        let PortalOptions { address, group, hosts, .. } = seen_by_array(portal, file.seat);
         let ip = if address.ip().is_unspecified() { file.listen[0].ip() } else { address.ip() };
         Portal { address: SocketAddr::new(ip, address.port()), group, hosts }
     };
@@ -34,5 +39,5 @@ pub fn of_array(config: &Config, file: &PairFile) -> Vec<PortalOptions> {
         hosts: portal.hosts.clone(),
         forwarded: true,
     });
-    config.iscsi.iter().map(|portal| seen_by_array(portal, file)).chain(forwarded).collect()
+    config.iscsi.iter().map(|portal| seen_by_array(portal, file.seat)).chain(forwarded).collect()
 }

@@ -73,6 +73,11 @@ impl Surroundings for Seat {
                     "what the earlier owner wrote to this head's drives does not end: this head ends, and starts again"
                 );
             }
+            heads::Ending::DrivesLost => {
+                tracing::warn!(
+                    "the other head has reserved the drives: this one ends, and starts again as the partner"
+                );
+            }
             heads::Ending::ShardHangs(shard) => {
                 tracing::error!("shard {shard} does not answer: this head ends, and starts again");
             }

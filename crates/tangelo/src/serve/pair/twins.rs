@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::{Change, Command, CommandError, CommandErrorKind, DriveState, DriveStatus, PoolStatus, Reply};
 use base::units::size;
 use control::array::Array;
-use heads::{InUse, Pairing, RECORD_BYTES, TwinId, TwinsError, TwinsWish, twin_of};
+use heads::{InUse, Pairing, RECORD_BYTES, SharedRecord, SharedWish, TwinId, TwinsError, TwinsWish, twin_of};
 use setup::PairFile;
 
 use super::super::mailbox::EngineArray;
@@ -28,6 +28,56 @@ pub async fn make(head: &HeadMailbox, wish: TwinsWish) -> Result<Vec<Pairing>, T
     head.ask(move |head| head.make_twins(wish)).await.unwrap_or(Err(TwinsError::NotOwner))
 }
 
+/// Has the head make drives that both heads see. These have become it.
+pub async fn share(head: &HeadMailbox, wish: SharedWish) -> Result<Vec<String>, TwinsError> {
+    let drives = if wish.dry_run { Vec::new() } else { wish.drives.clone() };
+    let made = head.ask(move |head| head.make_shared(wish)).await;
+    made.unwrap_or(Err(TwinsError::NotOwner)).map(|()| drives)
+}
+
+/// Whether both heads see the drives of this pool. A pool that does not exist is refused by the array.
+pub async fn is_shared(engine: &EngineArray, pool: &str) -> Result<bool, CommandError> {
+    let drives = status_of(engine, pool).await.map(|pool| pool.drives).unwrap_or_default();
+    Ok(drives.iter().any(|drive| is_shared_at(&drive.path)))
+}
+
+/// Whether both heads see the drive at this path. One that cannot be read is none.
+pub(super) fn is_shared_at(path: &str) -> bool {
+    start_of(path).is_some_and(|start| SharedRecord::decode(&start).is_some())
+}
+
+async fn status_of(engine: &EngineArray, pool: &str) -> Result<PoolStatus, CommandError> {
+    let status = match engine.call(Command::Status).await? {
+        Reply::Status(status) => status,
+        other => unreachable!("the array answered a status command with {other:?}"),
+    };
+    status.pools.into_iter().find(|found| found.name == pool).ok_or_else(|| {
+        let hint = "`tangelo pool list` shows what there is";
+        CommandError::new(CommandErrorKind::NotFound, format!("there is no pool called \"{pool}\""), hint)
+    })
+}
+
+/// What converting a pool to one whose drives both heads see would do, and its drives.
+pub async fn convert_shared(
+    engine: &EngineArray,
+    pool: &str,
+    dry_run: bool,
+) -> Result<(Change, Vec<String>), CommandError> {
+    let refuse = |message| Err(CommandError::new(CommandErrorKind::InUse, message, ""));
+    let drives = drives_of(&status_of(engine, pool).await?)?;
+    if let Some(twin) = drives.iter().find(|drive| drive.twin.is_some()) {
+        return refuse(format!("{} has a twin on the other head: pool {pool} is on both heads", twin.path));
+    }
+    if is_shared(engine, pool).await? {
+        return refuse(format!("both heads see the drives of pool {pool} already"));
+    }
+    let mut lines = vec!["start the array again, which hosts notice as a pause of about a second".to_owned()];
+    let line = |drive: &InUse| format!("hold {} by a reservation, if the other head sees it", drive.path);
+    lines.extend(drives.iter().map(line));
+    let change = Change { dry_run, lines, hosts_affected: Vec::new(), made: None };
+    Ok((change, drives.into_iter().map(|drive| drive.path).collect()))
+}
+
 /// What converting a pool would do, and its drives.
 pub async fn convert(
     head: &HeadMailbox,
@@ -35,15 +85,11 @@ pub async fn convert(
     pool: &str,
     dry_run: bool,
 ) -> Result<(Change, Vec<String>), CommandError> {
-    let status = match engine.call(Command::Status).await? {
-        Reply::Status(status) => status,
-        other => unreachable!("the array answered a status command with {other:?}"),
-    };
-    let found = status.pools.iter().find(|found| found.name == pool).ok_or_else(|| {
-        let hint = "`tangelo pool list` shows what there is";
-        CommandError::new(CommandErrorKind::NotFound, format!("there is no pool called \"{pool}\""), hint)
-    })?;
-    let drives = drives_of(found)?;
+    let drives = drives_of(&status_of(engine, pool).await?)?;
+    if is_shared(engine, pool).await? {
+        let message = format!("both heads see the drives of pool {pool}");
+        return Err(CommandError::new(CommandErrorKind::InUse, message, "it needs no twins"));
+    }
     let planned = head.ask(move |head| head.plan_twins(drives)).await.unwrap_or(Err(TwinsError::NotOwner));
     let pairings = planned.map_err(|error| refused(&error))?;
     if pairings.is_empty() {
@@ -75,17 +121,24 @@ fn drives_of(pool: &PoolStatus) -> Result<Vec<InUse>, CommandError> {
 }
 
 /// Which twin the drive at this path is. One that cannot be read is none.
-fn twin_at(path: &str) -> Option<TwinId> {
+pub(super) fn twin_at(path: &str) -> Option<TwinId> {
+    twin_of(&start_of(path)?)
+}
+
+/// The first 16 KiB of a drive, which nobody but its head writes.
+fn start_of(path: &str) -> Option<[u8; RECORD_BYTES]> {
     let mut start = [0; RECORD_BYTES];
     fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
-    twin_of(&start)
+    Some(start)
 }
 
 /// For the next start, with what is to be done there already.
-pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError> {
+/// `both_see`: they become drives that both heads see.
+pub fn remember(state_dir: &Path, drives: &[String], both_see: bool) -> Result<(), CommandError> {
     let note = |pair: &mut PairFile| {
-        let new = drives.iter().filter(|drive| !pair.convert.contains(drive));
-        pair.convert = pair.convert.iter().chain(new).cloned().collect();
+        let known = if both_see { &mut pair.share } else { &mut pair.convert };
+        let new: Vec<String> = drives.iter().filter(|drive| !known.contains(drive)).cloned().collect();
+        known.extend(new);
         true
     };
     PairFile::update(state_dir, note)
@@ -103,27 +156,38 @@ pub async fn make_remembered(state_dir: &Path, head: &HeadMailbox) {
 }
 
 async fn make_them(state_dir: &Path, head: &HeadMailbox) {
-    let mut drives = Vec::new();
+    let (mut drives, mut shared) = (Vec::new(), Vec::new());
     let take = |pair: &mut PairFile| {
-        drives = std::mem::take(&mut pair.convert);
-        !drives.is_empty()
+        (drives, shared) = (std::mem::take(&mut pair.convert), std::mem::take(&mut pair.share));
+        !drives.is_empty() || !shared.is_empty()
     };
     if let Err(error) = PairFile::update(state_dir, take) {
         return tracing::error!("{error}");
     }
-    if drives.is_empty() {
-        return;
+    if !drives.is_empty() {
+        let wish = TwinsWish { drives, force: Vec::new(), keep: true, dry_run: false };
+        let line =
+            |Pairing { own, partners, .. }| format!("the twin of {own} is {partners} of the other head");
+        until_made(async || make(head, wish.clone()).await.map(|made| made.into_iter().map(line).collect()))
+            .await;
     }
-    let wish = TwinsWish { drives, force: Vec::new(), keep: true, dry_run: false };
+    if !shared.is_empty() {
+        // what they hold is the pool
+        let wish = SharedWish { force: shared.clone(), drives: shared, dry_run: false };
+        until_made(async || {
+            let made = share(head, wish.clone()).await?;
+            Ok(made.into_iter().map(|drive| format!("both heads see {drive}")).collect())
+        })
+        .await;
+    }
+}
+
+/// Tries again as long as the other head may not be there yet, and writes to the log what has been made.
+async fn until_made(mut make: impl AsyncFnMut() -> Result<Vec<String>, TwinsError>) {
     let until = tokio::time::Instant::now() + PARTNER_TIME;
     loop {
-        match make(head, wish.clone()).await {
-            Ok(pairings) => {
-                for Pairing { own, partners, .. } in pairings {
-                    tracing::info!("the twin of {own} is {partners} of the other head");
-                }
-                return;
-            }
+        match make().await {
+            Ok(lines) => return lines.into_iter().for_each(|line| tracing::info!("{line}")),
             Err(TwinsError::Unreachable | TwinsError::Own { error: env::IoError::Busy, .. })
                 if tokio::time::Instant::now() < until =>
             {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use api::{HeadRole, LossOfTheOwner, PairHead, PairMember, PairStatus, PartnerState};
+use api::{FenceStatus, HeadRole, LossOfTheOwner, PairHead, PairMember, PairStatus, PartnerState};
 use heads::HeadView;
 use pair::{Relation, RoleName};
 use setup::PairFile;
@@ -13,6 +13,7 @@ pub fn status(
     votes: &[(String, bool)],
     view: Option<&HeadView>,
     register_trouble: &str,
+    fence: Option<FenceStatus>,
 ) -> PairStatus {
     let head = |id: base::HeadId, addresses: &[SocketAddr]| PairHead {
         id: id.to_string(),
@@ -28,7 +29,11 @@ pub fn status(
         owner: register.map(|register| register.owner.to_string()),
         term: register.map_or(0, |register| register.term.0),
         in_sync: register.is_some_and(|register| register.in_sync),
+        maintenance_since_ms: register
+            .and_then(|register| register.maintenance)
+            .map(|maintenance| maintenance.since_ms),
         partner: view.and_then(|view| view.relation).map(partner),
+        fence,
         loss_of_the_owner: loss(file, &members, view, register_trouble),
         members,
         register_trouble: register_trouble.to_owned(),
@@ -63,6 +68,10 @@ fn loss(
     };
     if !register_trouble.is_empty() {
         LossOfTheOwner::NoRegister
+    } else if register.maintenance.is_some() {
+        LossOfTheOwner::Maintenance
+    } else if !register.in_sync && view.hears_the_other && view.unseen_drives > 0 {
+        LossOfTheOwner::DrivesNotSeen
     } else if !register.in_sync {
         LossOfTheOwner::NotInSync
     } else if !view.hears_the_other {
