@@ -13,6 +13,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use crate::shell::{self, Result, cargo, output_of, program, run};
@@ -37,44 +38,93 @@ struct Check {
 pub fn run_all(names: &[String]) -> Result {
     let mutations = read_mutations(names)?;
     let copy = shell::target().join("mutate/tree");
-    let mut survivors = Vec::new();
-    let mut rows = Vec::new();
-    // The unbroken code first: what fails there proves nothing.
     make_copy(&copy)?;
     mark_as_changed(&copy)?;
-    let mut proved: Vec<&Check> = Vec::new();
-    for Mutation { name, check, .. } in &mutations {
-        if !proved.contains(&check) {
-            let sim = build(&copy, check.simulator)?;
-            if let Some(what) = caught(&sim, check)? {
-                return Err(format!("{name} fails without being broken: {what}"));
-            }
-            proved.push(check);
-        }
-    }
-    println!("unbroken, the simulator is content");
-    for mutation in &mutations {
-        let began = Instant::now();
-        git(&copy, &["apply", "--whitespace=nowarn"], &mutation.path)
-            .map_err(|why| format!("{} cannot be applied: {why}", mutation.name))?;
-        let result = build(&copy, mutation.check.simulator).and_then(|sim| caught(&sim, &mutation.check));
-        git(&copy, &["apply", "--reverse", "--whitespace=nowarn"], &mutation.path)?;
-        let seconds = began.elapsed().as_secs();
-        match result? {
-            Some(what) => rows.push(format!("caught    {:<36} {seconds:>4} s  {what}", mutation.name)),
-            None => {
-                rows.push(format!("SURVIVED  {:<36} {seconds:>4} s", mutation.name));
-                survivors.push(mutation.name.clone());
-            }
-        }
-        println!("{}", rows.last().expect("one was just added"));
-    }
+    let mut rows = Vec::new();
+    // One mutation is built while the one before it is checked: a check keeps one core busy, and so does much of a build.
+    std::thread::scope(|scope| {
+        let (built, to_check) = sync_channel(1);
+        let mutations = &mutations;
+        let builder = scope.spawn(move || build_all(&copy, mutations, &built));
+        let checked = check_all(mutations, to_check, &mut rows);
+        let built = builder.join().expect("the builder does not panic");
+        built.and(checked)
+    })?;
+    let survivors: Vec<&str> =
+        rows.iter().filter(|row| !row.caught).map(|row: &Row| row.name.as_str()).collect();
     println!("\n{} mutations, {} caught", rows.len(), rows.len() - survivors.len());
     if survivors.is_empty() {
         Ok(())
     } else {
         Err(format!("the simulator does not notice: {}", survivors.join(", ")))
     }
+}
+
+/// A simulator that was built: without being broken where there is no mutation.
+struct Built<'a> {
+    mutation: Option<&'a Mutation>,
+    /// A file of its own, which the next build does not replace.
+    program: PathBuf,
+}
+
+struct Row {
+    name: String,
+    caught: bool,
+}
+
+/// Builds the simulators as they are, then each mutation; stops when nobody checks any more.
+fn build_all<'a>(copy: &Path, mutations: &'a [Mutation], built: &SyncSender<Built<'a>>) -> Result {
+    for simulator in [Simulator::Array, Simulator::Pair] {
+        if mutations.iter().any(|mutation| mutation.check.simulator == simulator) {
+            let program = build(copy, simulator, simulator.package())?;
+            if built.send(Built { mutation: None, program }).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    for mutation in mutations {
+        git(copy, &["apply", "--whitespace=nowarn"], &mutation.path)
+            .map_err(|why| format!("{} cannot be applied: {why}", mutation.name))?;
+        let program = build(copy, mutation.check.simulator, &mutation.name);
+        git(copy, &["apply", "--reverse", "--whitespace=nowarn"], &mutation.path)?;
+        if built.send(Built { mutation: Some(mutation), program: program? }).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// What a check says of the unbroken code comes first: what fails there proves nothing.
+fn check_all(mutations: &[Mutation], to_check: Receiver<Built<'_>>, rows: &mut Vec<Row>) -> Result {
+    let mut unbroken: Vec<PathBuf> = Vec::new();
+    let mut proved: Vec<&Check> = Vec::new();
+    for Built { mutation, program } in to_check {
+        let Some(Mutation { name, check, .. }) = mutation else {
+            unbroken.push(program);
+            continue;
+        };
+        if !proved.contains(&check) {
+            let of_kind =
+                |program: &&PathBuf| program.file_name() == Some(check.simulator.package().as_ref());
+            let sim = unbroken.iter().find(of_kind).expect("unbroken simulators are built first");
+            if let Some(what) = caught(sim, check)? {
+                return Err(format!("{name} fails without being broken: {what}"));
+            }
+            proved.push(check);
+        }
+        let began = Instant::now();
+        let found = caught(&program, check)?;
+        std::fs::remove_file(&program).map_err(|why| format!("{}: {why}", program.display()))?;
+        let seconds = began.elapsed().as_secs();
+        let number = rows.len() + 1;
+        let of = mutations.len();
+        match &found {
+            Some(what) => println!("{number}/{of} caught    {name:<36} {seconds:>4} s  {what}"),
+            None => println!("{number}/{of} SURVIVED  {name:<36} {seconds:>4} s"),
+        }
+        rows.push(Row { name: name.clone(), caught: found.is_some() });
+    }
+    Ok(())
 }
 
 fn read_mutations(names: &[String]) -> Result<Vec<Mutation>> {
@@ -166,14 +216,18 @@ fn git(copy: &Path, words: &[&str], patch: &Path) -> Result {
     output_of(&mut git).map(drop)
 }
 
-fn build(copy: &Path, simulator: Simulator) -> Result<PathBuf> {
+fn build(copy: &Path, simulator: Simulator, name: &str) -> Result<PathBuf> {
     let target_dir = shell::target().join("mutate/target");
     let mut build = cargo();
     build.current_dir(copy).args(["build", "--quiet", "--bins", "--package", simulator.package()]);
     // Built anew for each mutation: the development profile builds in less time than the release profile saves.
     build.env("CARGO_PROFILE_DEV_DEBUG", "false");
     run(build.arg("--target-dir").arg(&target_dir))?;
-    Ok(target_dir.join("debug").join(simulator.package()))
+    let kept = target_dir.join("built").join(name);
+    let why = |error: std::io::Error| format!("{}: {error}", kept.display());
+    std::fs::create_dir_all(target_dir.join("built")).map_err(why)?;
+    std::fs::copy(target_dir.join("debug").join(simulator.package()), &kept).map_err(why)?;
+    Ok(kept)
 }
 
 /// What the simulator complains about first; none where it is content.
