@@ -193,3 +193,36 @@ fn a_head_that_is_alone_again_forgets_the_twins_of_its_drives() {
     lab.restart();
     assert!(is_twin(other[0]));
 }
+
+/// A head that has lost the files that say that it is one of a pair, or got the drives of one: it must not write to them, because the
+/// other head would not know.
+#[test]
+fn a_head_that_is_not_one_of_a_pair_does_not_write_to_its_drives() {
+    for record in [b"TNGMIRR\x01", b"TNGSHAR\x01"] {
+        let (mut lab, drives) = paired(5);
+        let world = lab.simulation.world.clone();
+        let record: Vec<u8> = [record.as_slice(), &[7; 4088]].concat();
+        lab.kill();
+        world.poke(drives[1], 0, &record);
+        let labels = |drive: &DriveNumber| [4, 8].map(|block| world.peek(*drive, block));
+        let before: Vec<_> = drives.iter().map(labels).collect();
+        lab.pair = None;
+        lab.restart();
+        let pool = lab.status().pools.remove(0);
+        assert_eq!(pool.health, Health::Offline);
+        assert!(
+            format!("{:?}", lab.status().problems).contains("BelongsToPair"),
+            "{:?}",
+            lab.status().problems
+        );
+        lab.pass(Nanos::from_secs(60));
+        assert_eq!(drives.iter().map(labels).collect::<Vec<_>>(), before, "it has written");
+        // one that was of a pair goes on alone
+        lab.kill();
+        lab.was_paired = true;
+        lab.restart();
+        let status = lab.status();
+        assert_eq!(status.pools[0].health, Health::Healthy, "{:?}", status.problems);
+        assert_eq!(volumes(&mut lab), ["first"]);
+    }
+}

@@ -1,7 +1,7 @@
-//! A head that is alone and was one of a pair: its drives may still have records of their twins.
+//! A head that is alone, and drives that have records of their twins.
 //!
-//! What always holds: such a head writes to no drive that has a record. If it did, the drive and its former twin would differ, and pass
-//! for equal if they met again.
+//! What always holds: such a head writes to no drive that has a record. If it did, the drive and its twin would differ, and pass for equal
+//! when they met. A head that was one of a pair erases the records first; any other one leaves the drives alone.
 
 use env::{DriveHandle, IoError};
 
@@ -9,13 +9,25 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use api::DriveContent;
 
+/// Why a drive must not be used.
+pub(crate) enum TwinRefusal {
+    /// An array of two heads uses it, and this head is not one of them.
+    OfTwoHeads,
+    Drive(IoError),
+}
+
 impl Manager {
     /// To be called before a drive of a pool is used.
-    pub(crate) async fn forget_twin(&self, drive: DriveHandle) -> Result<(), IoError> {
-        match self.parameters.was_paired {
-            true => pool::erase_twin_record(&self.context.io, drive).await.map(|_| ()),
-            false => Ok(()),
+    pub(crate) async fn forget_twin(&self, drive: DriveHandle) -> Result<(), TwinRefusal> {
+        let io = &self.context.io;
+        if self.parameters.was_paired {
+            pool::erase_twin_record(io, drive).await.map_err(TwinRefusal::Drive)?;
+        } else if self.parameters.pair.is_none()
+            && pool::has_twin_record(io, drive).await.map_err(TwinRefusal::Drive)?
+        {
+            return Err(TwinRefusal::OfTwoHeads);
         }
+        Ok(())
     }
 
     /// At the start: drives that hold nothing but such a record are free.

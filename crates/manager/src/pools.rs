@@ -11,6 +11,7 @@ use task::join_all;
 
 use shard::{Answer, ShardCall};
 
+use crate::alone::TwinRefusal;
 use crate::failure::{lane_failure, pool_failure};
 use crate::manager::Manager;
 use crate::probed::Probed;
@@ -20,6 +21,16 @@ use api::{
     CatalogPlace, CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline,
     StartFailure, StoreFailure, Subject,
 };
+
+/// Drives of a pool that is to be claimed.
+#[derive(Default)]
+struct OpenedMembers {
+    drives: Vec<(DriveHandle, DriveInfo)>,
+    /// Drives that another process has.
+    held: usize,
+    /// An array of two heads uses some of them, and this head is not one of these.
+    is_of_a_pair: bool,
+}
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there: of the `wanted` one, where that is known.
@@ -104,65 +115,84 @@ impl Manager {
             &found.name,
             PoolOffline::Opening,
         ));
-        let open = found.paths.iter().map(|path| self.open_member(id, path));
-        let opened = join_all(open.collect::<Vec<_>>()).await;
-        let (mut drives, mut unusable, mut held) = (Vec::new(), Vec::new(), 0);
-        for (path, opened) in found.paths.iter().zip(opened) {
-            match opened {
-                Ok(Probed { handle, info, content: Content::Member(label) }) if label.pool == id => {
-                    match self.forget_twin(handle).await {
-                        Ok(()) => drives.push((handle, info)),
-                        Err(error) => {
-                            self.close_drive(handle).await;
-                            let how = DriveLoss::Unusable { error };
-                            unusable.push(LostDrive { drive: path.clone(), bay: String::new(), how });
-                        }
-                    }
-                }
-                Ok(Probed { handle, .. }) => self.close_drive(handle).await,
-                Err(error) => {
-                    held += usize::from(error == IoError::Busy);
-                    let how = DriveLoss::Unusable { error };
-                    unusable.push(LostDrive { drive: path.clone(), bay: String::new(), how });
-                }
-            }
-        }
-        let tried = OpenAttempt { paths: found.paths.iter().cloned().collect(), in_use: held > 0 };
-        self.tried.borrow_mut().insert(id, tried);
-        {
-            let mut state = self.state.borrow_mut();
-            let pool = state.pool_mut(id).expect("just added");
-            pool.infos = drives.iter().map(|(_, info)| info.clone()).collect();
-            (pool.offline, pool.unusable) = (Some(PoolOffline::Opening), unusable);
-        }
-        let result = match pool::claim(&self.context.io, drives.clone(), held).await {
-            Ok(membership) => {
-                // the pool continues without some drives that have its label: they are refused, with the reason
-                let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
-                let (kept, refused) = drives.into_iter().partition(|(handle, _)| used(*handle));
-                drives = kept;
-                self.give_up(&refused).await;
-                self.open_lanes(membership).await
-            }
-            Err(error) => Err(error),
+        let mut opened = self.open_members(id, found).await;
+        let result = match opened.is_of_a_pair {
+            true => Err(None),
+            false => self.claim_opened(&mut opened).await.map_err(Some),
         };
-        if let Err(error) = result {
-            for (handle, _) in &drives {
-                self.close_drive(*handle).await;
-            }
-            let why = match error {
-                // the pool does not exist: its drives can be used for another one
-                PoolError::Unfinished => {
-                    return self.state.borrow_mut().pools.retain(|pool| pool.id != id);
-                }
-                _ if drives.is_empty() => PoolOffline::NoUsableDrive,
-                error => PoolOffline::CannotOpen { cause: pool_failure(error) },
-            };
-            self.state.borrow_mut().set_offline(id, why.clone());
-            // it may be tried again and again
-            self.context.report(Subject::pool(&found.name), EventFacts::PoolFailed { why });
-            self.problems_may_differ();
+        let Err(error) = result else { return };
+        for (handle, _) in &opened.drives {
+            self.close_drive(*handle).await;
         }
+        let why = match error {
+            None => PoolOffline::BelongsToPair,
+            // the pool does not exist: its drives can be used for another one
+            Some(PoolError::Unfinished) => {
+                return self.state.borrow_mut().pools.retain(|pool| pool.id != id);
+            }
+            Some(_) if opened.drives.is_empty() => PoolOffline::NoUsableDrive,
+            Some(error) => PoolOffline::CannotOpen { cause: pool_failure(error) },
+        };
+        self.state.borrow_mut().set_offline(id, why.clone());
+        // it may be tried again and again
+        self.context.report(Subject::pool(&found.name), EventFacts::PoolFailed { why });
+        self.problems_may_differ();
+    }
+
+    /// Opens the drives of a pool, and records which of them cannot be used.
+    async fn open_members(&self, id: PoolId, found: &FoundPool) -> OpenedMembers {
+        let open = found.paths.iter().map(|path| self.open_member(id, path));
+        let results = join_all(open.collect::<Vec<_>>()).await;
+        let (mut opened, mut unusable) = (OpenedMembers::default(), Vec::new());
+        let lost = |path: &String, error| LostDrive {
+            drive: path.clone(),
+            bay: String::new(),
+            how: DriveLoss::Unusable { error },
+        };
+        for (path, result) in found.paths.iter().zip(results) {
+            let (handle, info) = match result {
+                Ok(Probed { handle, info, content: Content::Member(label) }) if label.pool == id => {
+                    (handle, info)
+                }
+                Ok(Probed { handle, .. }) => {
+                    self.close_drive(handle).await;
+                    continue;
+                }
+                Err(error) => {
+                    opened.held += usize::from(error == IoError::Busy);
+                    unusable.push(lost(path, error));
+                    continue;
+                }
+            };
+            match self.forget_twin(handle).await {
+                Ok(()) => {
+                    opened.drives.push((handle, info));
+                    continue;
+                }
+                Err(TwinRefusal::OfTwoHeads) => opened.is_of_a_pair = true,
+                Err(TwinRefusal::Drive(error)) => unusable.push(lost(path, error)),
+            }
+            self.close_drive(handle).await;
+        }
+        let tried = OpenAttempt { paths: found.paths.iter().cloned().collect(), in_use: opened.held > 0 };
+        self.tried.borrow_mut().insert(id, tried);
+        let mut state = self.state.borrow_mut();
+        let pool = state.pool_mut(id).expect("just added");
+        pool.infos = opened.drives.iter().map(|(_, info)| info.clone()).collect();
+        (pool.offline, pool.unusable) = (Some(PoolOffline::Opening), unusable);
+        opened
+    }
+
+    /// Claims a pool of the drives that are open, and opens its lanes. Leaves the drives that are to be closed if that fails.
+    async fn claim_opened(&self, opened: &mut OpenedMembers) -> Result<(), PoolError> {
+        let membership = pool::claim(&self.context.io, opened.drives.clone(), opened.held).await?;
+        // the pool continues without some drives that have its label: they are refused, with the reason
+        let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
+        let (kept, refused) =
+            std::mem::take(&mut opened.drives).into_iter().partition(|(handle, _)| used(*handle));
+        opened.drives = kept;
+        self.give_up(&refused).await;
+        self.open_lanes(membership).await
     }
 
     /// Adds a newly made pool, and opens it.

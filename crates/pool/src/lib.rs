@@ -49,7 +49,7 @@ pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
-pub use drives::twin_record::{erase_lone_twin_record, erase_twin_record};
+pub use drives::twin_record::{erase_lone_twin_record, erase_twin_record, has_twin_record};
 pub use error::{Contradiction, LaneError, LanePart, PoolError};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};

@@ -92,6 +92,19 @@ pub fn finish_forgetting(state_dir: &Path) -> Result<AloneAfterPair, SetupError>
     Ok(alone)
 }
 
+/// Makes a head one that is alone at its next start, although nobody can be asked: the register and the other head are gone, or this
+/// head's `pair.json`. To be called while its daemon does not run. Can be repeated.
+pub fn disband(state_dir: &Path) -> Result<(), SetupError> {
+    if PairFile::load(state_dir)?.is_some() {
+        // the next start does the rest
+        PairFile::update(state_dir, |pair| !std::mem::replace(&mut pair.is_forgotten, true))?;
+    } else if AloneAfterPair::load(state_dir)?.is_none() {
+        let _lock = files::lock(state_dir)?;
+        files::save_json(&AloneAfterPair::path(state_dir), &AloneAfterPair { version: VERSION, seat: 0 })?;
+    }
+    Ok(())
+}
+
 /// Which of the two heads of a new pair this one is: the same as in the earlier one.
 pub(crate) fn seat_of_founder(state_dir: &Path) -> Result<u8, SetupError> {
     Ok(AloneAfterPair::load(state_dir)?.map_or(0, |alone| alone.seat))
@@ -139,6 +152,22 @@ mod tests {
         }
         assert_eq!(seat_of_founder(at).unwrap(), 1);
         assert!(matches!(finish_forgetting(at), Err(SetupError::NoPair { .. })));
+    }
+
+    #[test]
+    fn a_pair_is_disbanded_with_its_file_and_without() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        for _ in 0..2 {
+            disband(at).unwrap();
+            assert_eq!(AloneAfterPair::load(at).unwrap().map(|alone| alone.seat), Some(0));
+        }
+        PairFile { seat: 1, ..example() }.save(at).unwrap();
+        for _ in 0..2 {
+            disband(at).unwrap();
+            assert!(PairFile::load(at).unwrap().unwrap().is_forgotten);
+        }
+        assert_eq!(finish_forgetting(at).unwrap().seat, 1);
     }
 
     /// As long as a supervisor runs, etcd's files are its own: it removes them when it has ended etcd.

@@ -53,7 +53,7 @@ mod token;
 pub use create::{Created, create, found_register};
 pub use door::{Door, DoorEvent, refresh_members};
 pub use error::{ReadOnly, SetupError};
-pub use forget::{AloneAfterPair, disown, finish_forgetting};
+pub use forget::{AloneAfterPair, disband, disown, finish_forgetting};
 pub use issued::{TOKEN_TIME, new_token};
 pub use join::{join_head, join_witness};
 pub use maintenance::set_maintenance;

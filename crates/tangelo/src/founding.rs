@@ -26,6 +26,7 @@ pub fn pair(pair: &Pair, out: &mut dyn Write) -> ExitCode {
             Pair::Token { purpose, place } => token(*purpose, place),
             Pair::Join { token, listen } => join(token, listen),
             Pair::Replace(place) => replace(place),
+            Pair::Disband { place, .. } => disband(place),
             Pair::Fence(_)
             | Pair::Status
             | Pair::Handover
@@ -158,6 +159,16 @@ fn replace(place: &Place) -> Text {
         "The earlier head is not part of the array any more. To go on, start this one again:\n\n    systemctl restart tangelo\n\non the new server:\n\n{}\nthen, for each pool: tangelo pool convert POOL --across-heads\n",
         join_line(&token)
     ))
+}
+
+fn disband(place: &Place) -> Text {
+    let state_dir = state_dir(place)?;
+    // no daemon runs meanwhile
+    let _locked = StateDirectory::open(&state_dir).map_err(|error| error.to_string())?;
+    setup::disband(&state_dir).map_err(words)?;
+    Ok("This head is alone from its next start on. It has what was written while it owned the array, or was in sync: what only the other head has is lost. \
+        The other head must never be started with its drives again.\n\n    systemctl disable --now tangelo-register; systemctl start tangelo\n"
+        .to_owned())
 }
 
 fn read_token(text: &str) -> Result<Token, String> {

@@ -22,7 +22,13 @@ fn is_shared(start: &[u8]) -> bool {
 
 /// Ends this head's reservation. Another host's stays: then the drive refuses what is written next, and whoever writes is told so.
 async fn release(io: &Io, drive: DriveHandle) -> Result<(), IoError> {
-    let Some(holder) = io.drive_reservation(drive).await?.holder else { return Ok(()) };
+    let holder = match io.drive_reservation(drive).await {
+        Ok(reservation) => reservation.holder,
+        // it was moved to where there are none
+        Err(IoError::Unsupported) => None,
+        Err(error) => return Err(error),
+    };
+    let Some(holder) = holder else { return Ok(()) };
     match io.drive_reserve(drive, ReservationAsk::Unregister { key: holder.key }).await {
         Err(IoError::Reserved) => Ok(()),
         result => result,
@@ -37,6 +43,11 @@ async fn read_start(io: &Io, drive: DriveHandle, bytes: usize) -> Result<Aligned
 async fn erase(io: &Io, drive: DriveHandle) -> Result<(), IoError> {
     let zeros = AlignedBuffer::zeroed(RECORD_BYTES / BLOCK_BYTES).into_bytes();
     io.drive_write(drive, 0, vec![zeros], true).await
+}
+
+/// Whether the drive has such a record.
+pub async fn has_twin_record(io: &Io, drive: DriveHandle) -> Result<bool, IoError> {
+    Ok(has_record(&read_start(io, drive, RECORD_BYTES).await?))
 }
 
 /// Erases the record, durably, if there is one. Says whether there was.

@@ -43,6 +43,15 @@ pub enum Pair {
         #[command(flatten)]
         change: Destruction,
     },
+    /// Make this head, whose daemon is stopped, one that is alone, without asking anybody: the last resort when the other head and the
+    /// witness are both gone
+    Disband {
+        /// The other head is gone for good, or will never be started with its drives again
+        #[arg(long, required = true)]
+        other_head_is_gone: bool,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Tell which head owns the array, and whether the other one could take over
     Status,
     /// Have the other head own the array; hosts reach it there
@@ -52,7 +61,14 @@ pub enum Pair {
 impl Pair {
     /// Whether it is carried out here, without asking a daemon.
     pub fn is_local(&self) -> bool {
-        matches!(self, Pair::Create(_) | Pair::Token { .. } | Pair::Join { .. } | Pair::Replace(_))
+        matches!(
+            self,
+            Pair::Create(_)
+                | Pair::Token { .. }
+                | Pair::Join { .. }
+                | Pair::Replace(_)
+                | Pair::Disband { .. }
+        )
     }
 }
 
