@@ -12,6 +12,9 @@ pub struct PoolStatus {
     /// 32 hexadecimal digits.
     pub id: String,
     pub protection: String,
+    /// The version of its disk format; 0 if the pool is offline.
+    #[serde(default)]
+    pub format: u16,
     /// Columns of a segment, parity included.
     pub width: u8,
     /// Independent logs, fixed when the pool is made.

@@ -46,6 +46,10 @@ pub enum Upkeep {
         pool: String,
         settings: NewSettings,
     },
+    /// Moves the pool to the newest disk format. Programs of before cannot open it any more.
+    Upgrade {
+        pool: String,
+    },
 }
 
 /// Data that is being written anew.

@@ -376,6 +376,7 @@ pub fn healthy() -> ArrayStatus {
             name: "fast".to_owned(),
             id: "fedcba9876543210fedcba9876543210".to_owned(),
             protection: "parity-1".to_owned(),
+            format: 6,
             width: 4,
             lanes: 2,
             health: Health::Healthy,

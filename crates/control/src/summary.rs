@@ -227,6 +227,7 @@ mod tests {
             name: name.to_owned(),
             id: "0".repeat(32),
             protection: "parity-1".to_owned(),
+            format: 5,
             width: 4,
             lanes: 1,
             health,

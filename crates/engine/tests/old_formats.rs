@@ -25,7 +25,7 @@ const DRIVE_BYTES: u64 = 1 << 30;
 const SECTORS: u32 = 2048;
 
 /// All fixtures, the oldest first.
-const FIXTURES: [&str; 2] = ["pool-5-catalog-11", "pool-5-catalog-12"];
+const FIXTURES: [&str; 3] = ["pool-5-catalog-11", "pool-5-catalog-12", "pool-6-catalog-12"];
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -69,6 +69,7 @@ fn make(lab: &mut Lab) {
     let settings =
         NewSettings { repair_share_percent: Some(33), bin_seconds: Some(7000), ..NewSettings::default() };
     lab.change(Command::Upkeep { upkeep: Upkeep::Set { pool: "fast".into(), settings }, dry_run: false });
+    upgrade(lab);
     lab.create_host("alpha", ALPHA);
     for (lun, name) in ["vm", "other"].into_iter().enumerate() {
         lab.create_pool_volume(name, lun == 1);
@@ -96,6 +97,17 @@ fn make(lab: &mut Lab) {
         dry_run: false,
     });
     lab.simulation.world.power_loss(0);
+}
+
+/// Moves the pool to the format of today.
+fn upgrade(lab: &mut Lab) {
+    let upkeep = |dry_run| Command::Upkeep { upkeep: Upkeep::Upgrade { pool: "fast".into() }, dry_run };
+    let before = lab.status().pools[0].format;
+    lab.change(upkeep(true));
+    assert_eq!(lab.status().pools[0].format, before, "a dry run has changed it");
+    lab.change(upkeep(false));
+    lab.change(upkeep(false));
+    assert_eq!(lab.status().pools[0].format, pool::FORMAT_VERSION);
 }
 
 fn log_in(lab: &mut Lab, isid: u8) -> Host {
@@ -163,6 +175,7 @@ fn pools_of_every_released_format_open() {
         check_catalog(&mut lab);
         let host = log_in(&mut lab, 2);
         check_content(&mut lab, &host);
+        upgrade(&mut lab);
         // the pool stays in use: it is written, gets a snapshot, is started again, and is read completely
         host.write(&mut lab, 1, 0, &content(3, 0, 64));
         let snapshots = vec![("vm".to_owned(), "after".to_owned())];

@@ -210,11 +210,7 @@ fn a_head_that_is_not_one_of_a_pair_does_not_write_to_its_drives() {
         lab.restart();
         let pool = lab.status().pools.remove(0);
         assert_eq!(pool.health, Health::Offline);
-        assert!(
-            format!("{:?}", lab.status().problems).contains("BelongsToPair"),
-            "{:?}",
-            lab.status().problems
-        );
+        assert!(format!("{:?}", lab.status().problems).contains("OfTwoHeads"), "{:?}", lab.status().problems);
         lab.pass(Nanos::from_secs(60));
         assert_eq!(drives.iter().map(labels).collect::<Vec<_>>(), before, "it has written");
         // one that was of a pair goes on alone

@@ -175,6 +175,7 @@ impl Manager {
             }
             Upkeep::Scrub { pool, stop } => self.scrub_pool(&pool, stop, dry_run).await,
             Upkeep::Set { pool, settings } => self.set_pool(&pool, &settings, dry_run).await,
+            Upkeep::Upgrade { pool } => self.upgrade_pool(&pool, dry_run).await,
         }
     }
 

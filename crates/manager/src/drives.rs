@@ -217,7 +217,9 @@ pub(crate) fn describe(content: &Content) -> (DriveContent, String) {
         Content::Blank => (DriveContent::Blank, String::new()),
         Content::Foreign(what) => (DriveContent::Foreign, what.clone()),
         Content::Member(label) => (DriveContent::Member, format!("pool {}", label.pool_name)),
-        Content::FutureVersion(_) => (DriveContent::FutureVersion, String::new()),
+        Content::FutureVersion(_) | Content::UnknownFeatures(_) => {
+            (DriveContent::FutureVersion, String::new())
+        }
         Content::Damaged => (DriveContent::Damaged, "neither of its labels can be read".to_owned()),
         Content::Unreadable(error) => (DriveContent::Unreadable, error.to_string()),
     }

@@ -35,6 +35,10 @@ pub(crate) fn pool_failure(error: PoolError) -> PoolFailure {
         PoolError::FutureVersion { path, version } => {
             PoolFailure::OtherVersion { path, version, own_version: pool::FORMAT_VERSION }
         }
+        PoolError::UnknownFeatures { path, features } => {
+            PoolFailure::UnknownFeatures { path, features: features.to_string() }
+        }
+        PoolError::OfTwoHeads => PoolFailure::OfTwoHeads,
         PoolError::TooManyMissing { missing, allowed } => {
             PoolFailure::TooManyMissing { missing: ids(missing), allowed: allowed as u64 }
         }

@@ -15,7 +15,7 @@
 //! | `hosts`, `access`, `rename` | hosts, mappings, access states, names |
 //! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
-//! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
+//! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `pool_upgrade`, `settings` | pools |
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
 //! | `keeper`, `keeper_state`, `repair`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
@@ -65,6 +65,7 @@ mod pool_create;
 mod pool_delete;
 mod pool_settings;
 mod pool_status;
+mod pool_upgrade;
 mod pools;
 mod portals;
 mod probed;

@@ -11,6 +11,7 @@ use api::{
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal, NameError};
+use pool::Heads;
 use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
@@ -121,6 +122,16 @@ pub(crate) struct Parameters {
     pub(crate) was_paired: bool,
     pub(crate) save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     pub(crate) state: RefCell<Option<Bytes>>,
+}
+
+impl Parameters {
+    pub(crate) fn heads(&self) -> Heads {
+        match self.pair {
+            Some(_) => Heads::Two,
+            None if self.was_paired => Heads::OneOfFormerTwo,
+            None => Heads::One,
+        }
+    }
 }
 
 impl Manager {

@@ -140,6 +140,9 @@ impl Manager {
                 let age = if *version > pool::FORMAT_VERSION { "a newer" } else { "an older" };
                 format!("a drive of {age} Tangelo's pool (format version {version})")
             }
+            Content::UnknownFeatures(features) => {
+                format!("a drive of a newer Tangelo's pool (feature {features})")
+            }
             Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
         };
         let hint = format!("if nobody needs what is on it, add --force {path}");
@@ -194,6 +197,7 @@ impl Manager {
             width: new.width,
             lanes: self.context.shards,
             chunk_bytes: None,
+            heads: self.parameters.heads(),
             drive_bytes_min: DRIVE_BYTES_MIN,
         }
     }

@@ -95,13 +95,16 @@ fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
 }
 
 impl View<'_> {
+    fn drains(&self) -> bool {
+        self.members().iter().any(|member| member.state == pool::DriveState::Draining)
+    }
+
     fn status(&self) -> (PoolStatus, Vec<Problem>) {
         let (pool, lanes) = (self.pool, self.lanes);
         let membership = pool.membership.as_ref();
         let remaining = Remaining::of(lanes);
-        let drains = self.members().iter().any(|member| member.state == pool::DriveState::Draining);
         let enough = membership.is_none_or(members::enough_online);
-        let repair = pool.keeper.repair.status(&remaining, drains, enough);
+        let repair = pool.keeper.repair.status(&remaining, self.drains(), enough);
         let condition = self.condition(&remaining, repair.as_ref());
         let condition = condition.map(|facts| Problem::new(Subject::pool(&pool.name), facts));
         let served = condition.as_ref().is_none_or(|problem| problem.health() != Health::Offline);
@@ -133,6 +136,7 @@ impl View<'_> {
             name: pool.name.clone(),
             id: pool.id.to_string(),
             protection: membership.map(|m| m.protection.to_string()).unwrap_or_default(),
+            format: membership.map_or(0, |m| m.version),
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
             health,

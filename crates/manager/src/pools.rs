@@ -18,8 +18,8 @@ use crate::probed::Probed;
 use crate::start::decode;
 use crate::state::{OpenAttempt, Pool};
 use api::{
-    CatalogPlace, CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline,
-    StartFailure, StoreFailure, Subject,
+    CatalogPlace, CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolFailure,
+    PoolOffline, StartFailure, StoreFailure, Subject,
 };
 
 /// Drives of a pool that is to be claimed.
@@ -116,22 +116,18 @@ impl Manager {
             PoolOffline::Opening,
         ));
         let mut opened = self.open_members(id, found).await;
-        let result = match opened.is_of_a_pair {
-            true => Err(None),
-            false => self.claim_opened(&mut opened).await.map_err(Some),
-        };
-        let Err(error) = result else { return };
+        let Err(error) = self.claim_opened(&mut opened).await else { return };
         for (handle, _) in &opened.drives {
             self.close_drive(*handle).await;
         }
         let why = match error {
-            None => PoolOffline::BelongsToPair,
             // the pool does not exist: its drives can be used for another one
-            Some(PoolError::Unfinished) => {
+            PoolError::Unfinished => {
                 return self.state.borrow_mut().pools.retain(|pool| pool.id != id);
             }
-            Some(_) if opened.drives.is_empty() => PoolOffline::NoUsableDrive,
-            Some(error) => PoolOffline::CannotOpen { cause: pool_failure(error) },
+            PoolError::OfTwoHeads => PoolOffline::CannotOpen { cause: PoolFailure::OfTwoHeads },
+            _ if opened.drives.is_empty() => PoolOffline::NoUsableDrive,
+            error => PoolOffline::CannotOpen { cause: pool_failure(error) },
         };
         self.state.borrow_mut().set_offline(id, why.clone());
         // it may be tried again and again
@@ -185,7 +181,11 @@ impl Manager {
 
     /// Claims a pool of the drives that are open, and opens its lanes. Leaves the drives that are to be closed if that fails.
     async fn claim_opened(&self, opened: &mut OpenedMembers) -> Result<(), PoolError> {
-        let membership = pool::claim(&self.context.io, opened.drives.clone(), opened.held).await?;
+        if opened.is_of_a_pair {
+            return Err(PoolError::OfTwoHeads);
+        }
+        let io = &self.context.io;
+        let membership = pool::claim(io, opened.drives.clone(), opened.held, self.parameters.heads()).await?;
         // the pool continues without some drives that have its label: they are refused, with the reason
         let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
         let (kept, refused) =

@@ -57,7 +57,9 @@ fn held(content: &Content) -> String {
         Content::Blank => "nothing".to_owned(),
         Content::Foreign(what) => what.clone(),
         Content::Member(label) => format!("a drive of pool {}", label.pool_name),
-        Content::FutureVersion(_) => "a drive of a pool of another version of Tangelo".to_owned(),
+        Content::FutureVersion(_) | Content::UnknownFeatures(_) => {
+            "a drive of a pool of another version of Tangelo".to_owned()
+        }
         Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
         Content::Unreadable(error) => format!("something that cannot be read ({error})"),
     }

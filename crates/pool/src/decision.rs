@@ -23,6 +23,7 @@ decisions! {
     ClaimRefusedOutdated = "claim: refused, too many drives are missing or hold an older state",
     ClaimUnfinished = "claim: refused, the pool was never finished",
     ClaimLabelsDiffer = "claim: labels of more than one generation",
+    FormatUpgraded = "label: the pool is moved to the newest format",
     LabelRefused = "label: a drive refuses it and is out",
     LabelsRewritten = "label: one is not what was written, all are written anew",
     DriveOutdated = "recovery: a drive holds an older state, what came later may lack it",

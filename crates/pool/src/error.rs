@@ -2,6 +2,7 @@
 
 use base::{DriveId, Lba};
 
+use crate::format::Features;
 use crate::geometry::protection::WidthOutOfRange;
 
 /// Why a request to a lane was not carried out.
@@ -62,6 +63,13 @@ pub enum PoolError {
         path: String,
         version: u16,
     },
+    /// The pool uses what this program does not know.
+    UnknownFeatures {
+        path: String,
+        features: Features,
+    },
+    /// Two heads have the pool, and this head is not one of them.
+    OfTwoHeads,
     /// More drives are missing than the protection allows.
     TooManyMissing {
         missing: Vec<DriveId>,

@@ -14,7 +14,7 @@
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
 //! | `drives`                        | what a drive holds (`probe`, `labels`), and erasing the record of a twin (`twin_record`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `fault_response`), for being slow (`latency`), for hanging (`watch`); whether it failed or was pulled (`departure`); where a drive is full (`full`) |
 //! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
-//! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`) |
+//! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`); what a pool uses beyond the oldest format (`features`) |
 //! | `volume`                        | a volume over the lanes of a pool, as a block target; which blocks are mapped (`mapped`); copies by references (`copy`), and following them to other lanes (`elsewhere`) |
 //! | `error`                         | why a request to a lane, or making or opening a pool, failed |
 //! | `counters`, `stats`, `decision` | counters, statistics, and how often each rare decision was taken |
@@ -47,12 +47,12 @@ pub use drives::create::{CreateOptions, PlannedPool, claim, create, wipe};
 pub use drives::departure::Departure;
 pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
-pub use drives::membership::{Member, Membership, TooFewDrives};
+pub use drives::membership::{Heads, Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use drives::twin_record::{erase_lone_twin_record, erase_twin_record, has_twin_record};
 pub use error::{Contradiction, LaneError, LanePart, PoolError};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
-pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
+pub use format::{FORMAT_VERSION, FORMAT_VERSION_MIN, Features, LABEL_REGION_BYTES};
 pub use geometry::position::{Position, SegmentId};
 pub use geometry::protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use geometry::reference::Reference;

@@ -47,6 +47,7 @@ pub const CASES: &[Case] = &[
         during: refer,
         after: forget_and_prove,
     },
+    Case { name: "upgrade", plan: small, before: some_data, during: upgrade, after: finish_upgrade },
 ];
 
 const SMALL_BLOCKS: u64 = 300;
@@ -207,6 +208,31 @@ fn drain(script: &mut Script) -> Result<(), Failure> {
     script.order(Order::Drain(2));
     script.write(10, 30)?;
     script.retire()
+}
+
+fn upgrade(script: &mut Script) -> Result<(), Failure> {
+    script.order(Order::Upgrade);
+    script.write(10, 30)?;
+    is_upgraded(script)
+}
+
+fn is_upgraded(script: &mut Script) -> Result<(), Failure> {
+    script.pass(Nanos::from_millis(100))?;
+    let version = script.bench.membership().map(|membership| membership.version);
+    match version == Some(pool::FORMAT_VERSION) {
+        true => Ok(()),
+        false => Err(Failure::Broken(format!("the pool has format {version:?} after its upgrade"))),
+    }
+}
+
+/// An upgrade that was cut off is done again; the next start finds the newest format.
+fn finish_upgrade(script: &mut Script) -> Result<(), Failure> {
+    script.order(Order::Upgrade);
+    is_upgraded(script)?;
+    script.crash(true);
+    script.start()?;
+    is_upgraded(script)?;
+    prove(script)
 }
 
 fn finish_drain(script: &mut Script) -> Result<(), Failure> {

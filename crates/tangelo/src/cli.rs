@@ -253,6 +253,12 @@ pub enum Pool {
     },
     /// Change how a pool is looked after; without options, show it
     Set(PoolSet),
+    /// Move a pool to the newest disk format, while hosts go on; an earlier Tangelo cannot open it any more
+    Upgrade {
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Have both heads hold a pool that one of them has; hosts wait for about a second
     Convert {
         name: String,

@@ -99,6 +99,7 @@ impl Upkeep {
             Upkeep::Spare { pool, .. } => (CommandKind::DriveSpare, Subject::pool(pool)),
             Upkeep::Scrub { pool, .. } => (CommandKind::PoolScrub, Subject::pool(pool)),
             Upkeep::Set { pool, .. } => (CommandKind::PoolSet, Subject::pool(pool)),
+            Upkeep::Upgrade { pool } => (CommandKind::PoolUpgrade, Subject::pool(pool)),
         }
     }
 }

@@ -11,6 +11,7 @@ pub enum CommandKind {
     PoolDelete,
     PoolScrub,
     PoolSet,
+    PoolUpgrade,
     DriveAdd,
     DriveRemove,
     DriveReplace,

@@ -41,6 +41,9 @@ pub enum CatalogFault {
     Damaged { detail: String },
 }
 
+/// What to do with a pool of two heads, of which this one is none.
+pub(super) const OF_TWO_HEADS: &str = "make this head one of them (`tangelo pair replace` on the other one); if that one is gone for good, `tangelo pair disband`";
+
 impl StartFailure {
     /// What to do about it; may be empty.
     pub(super) fn action(&self) -> String {
@@ -49,6 +52,7 @@ impl StartFailure {
                 "nothing was changed; restore it, or move it away".to_owned()
             }
             StartFailure::CatalogUnreadable { fault, .. } => fault.error().hint().unwrap_or_default(),
+            StartFailure::CatalogOffline { why, .. } if why.is_of_two_heads() => OF_TWO_HEADS.to_owned(),
             StartFailure::CatalogOffline { .. } => "bring its drives back, and restart".to_owned(),
             StartFailure::Refused(_) => String::new(),
         }

@@ -139,6 +139,13 @@ pub enum PoolFailure {
         version: u16,
         own_version: u16,
     },
+    /// The pool uses features that this program does not know.
+    UnknownFeatures {
+        path: String,
+        features: String,
+    },
+    /// Two heads have the array of the pool, and this head is not one of them.
+    OfTwoHeads,
     TooManyMissing {
         missing: Vec<String>,
         allowed: u64,
@@ -185,6 +192,9 @@ pub enum PoolFailure {
     LayerMissing,
 }
 
+const NOT_THIS_HEAD: &str =
+    "it belongs to an array of two heads, and this head is not one of them; it is left untouched";
+
 impl fmt::Display for PoolFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const BRING_BACK: &str =
@@ -209,6 +219,11 @@ impl fmt::Display for PoolFailure {
                 f,
                 "{path} was written by another Tangelo (format version {version}, and this one reads {own_version}); it is left untouched: install that version"
             ),
+            PoolFailure::UnknownFeatures { path, features } => write!(
+                f,
+                "the pool of {path} uses what this Tangelo does not know (feature {features}); it is left untouched: install a newer version"
+            ),
+            PoolFailure::OfTwoHeads => f.write_str(NOT_THIS_HEAD),
             PoolFailure::TooManyMissing { missing, allowed } => write!(
                 f,
                 "{} drives are missing and only {allowed} may be: {}",

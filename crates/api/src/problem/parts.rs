@@ -76,8 +76,6 @@ pub enum PoolOffline {
     /// No drive has shown the label of this pool.
     NotFound,
     NoUsableDrive,
-    /// Its drives belong to an array of two heads, and this head is not one of them.
-    BelongsToPair,
     TooManyFailed,
     CatalogUnreadable {
         cause: LaneFailure,
@@ -85,6 +83,12 @@ pub enum PoolOffline {
     CannotOpen {
         cause: PoolFailure,
     },
+}
+
+impl PoolOffline {
+    pub(super) fn is_of_two_heads(&self) -> bool {
+        matches!(self, PoolOffline::CannotOpen { cause: PoolFailure::OfTwoHeads })
+    }
 }
 
 impl fmt::Display for PoolOffline {
@@ -98,10 +102,6 @@ impl fmt::Display for PoolOffline {
             PoolOffline::Deleting => f.write_str("it is being deleted"),
             PoolOffline::NotFound => f.write_str("none of its drives has been found"),
             PoolOffline::NoUsableDrive => f.write_str("none of its drives can be used"),
-            PoolOffline::BelongsToPair => f.write_str(
-                "its drives belong to an array of two heads, and this head is not one of them: `tangelo pair replace` on the other head \
-                 makes it one; if that head is gone for good, `tangelo pair disband`",
-            ),
             PoolOffline::TooManyFailed => f.write_str("more drives have failed than its protection allows"),
             PoolOffline::CatalogUnreadable { cause } => write!(f, "its catalog cannot be read: {cause}"),
             PoolOffline::CannotOpen { cause } => cause.fmt(f),

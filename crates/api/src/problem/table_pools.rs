@@ -28,7 +28,7 @@ pub(super) const POOLS: &[ProblemRow] = &[
         facts: &[
             (
                 "why",
-                "`opening`, `waits-for-drive` with its `path`, `stopping`, `deleting`, `not-found`, `no-usable-drive`, `belongs-to-pair`, `too-many-failed`, `catalog-unreadable` or `cannot-open`, both with the `cause`: a word such as `too-many-missing`, with its numbers and names",
+                "`opening`, `waits-for-drive` with its `path`, `stopping`, `deleting`, `not-found`, `no-usable-drive`, `too-many-failed`, `catalog-unreadable` or `cannot-open`, both with the `cause`: a word such as `too-many-missing`, with its numbers and names",
             ),
             DRIVES,
             ("needs_reload", "whether the pool was served before: then it is opened only by a reload"),

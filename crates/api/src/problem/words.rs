@@ -3,6 +3,7 @@
 use base::calendar::moment;
 use base::units::size;
 
+use super::cause::OF_TWO_HEADS;
 use super::words_pools as pools;
 use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
 
@@ -98,6 +99,7 @@ impl ProblemFacts {
         match self {
             ArrayFailed { cause } => or_of_row(cause.action()),
             ScheduleFailed { cause } => or_of_row(cause.action().to_owned()),
+            PoolOffline { why, .. } if why.is_of_two_heads() => OF_TWO_HEADS.to_owned(),
             PoolOffline { needs_reload: true, .. } => pools::RELOAD.to_owned(),
             PoolDegraded { drives, repair, lost_bytes } => {
                 pools::rebuild_action(drives, repair.as_ref(), *lost_bytes).to_owned()

@@ -59,6 +59,7 @@ async fn openapi() -> Response {
         upkeep::set_spares,
         upkeep::locate_drive,
         upkeep::scrub,
+        upkeep::upgrade,
         upkeep::set,
         resources::list_volumes,
         resources::create_volume,

@@ -88,7 +88,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 65);
+    assert_eq!(count, 66);
 }
 
 #[tokio::test]

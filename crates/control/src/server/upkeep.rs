@@ -18,6 +18,7 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/pools/{name}/spares", post(set_spares))
         .route("/v1/pools/{name}/scrub", post(scrub))
         .route("/v1/pools/{name}/settings", post(set))
+        .route("/v1/pools/{name}/upgrade", post(upgrade))
 }
 
 async fn carry_out(state: &State, upkeep: Upkeep, options: &ChangeOptions) -> Answer {
@@ -97,4 +98,15 @@ pub(super) async fn set(
     Body(settings): Body<NewSettings>,
 ) -> Answer {
     carry_out(&state, Upkeep::Set { pool, settings }, &options).await
+}
+
+/// Moves a pool to the newest disk format, while hosts go on. Does nothing to one that has it. Programs of before cannot open the pool
+/// any more, so both heads of a pair are to be upgraded first.
+#[utoipa::path(post, path = "/v1/pools/{name}/upgrade", tag = "pools", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
+pub(super) async fn upgrade(
+    Shared(state): Shared<State>,
+    Pieces(pool): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    carry_out(&state, Upkeep::Upgrade { pool }, &options).await
 }

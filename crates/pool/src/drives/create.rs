@@ -8,11 +8,13 @@ use task::{Io, join_all};
 use crate::counters::DriveErrors;
 use crate::decision::Decision;
 use crate::drives::labels::{chunks_of, erase_labels, read_label};
-use crate::drives::membership::{Member, Membership};
+use crate::drives::membership::{Heads, Member, Membership};
 use crate::error::{Contradiction, PoolError};
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive, NAME_BYTES_MAX};
 use crate::format::root::Root;
-use crate::format::{FormatError, LABEL_REGION_BYTES, root_offset_bytes};
+use crate::format::{
+    FORMAT_VERSION, FORMAT_VERSION_MIN, Features, FormatError, LABEL_REGION_BYTES, root_offset_bytes,
+};
 use crate::geometry::protection::Protection;
 
 /// The generation of the first labels of a new pool. Labels of the next generation follow only when every drive has one
@@ -29,6 +31,7 @@ pub struct CreateOptions {
     pub lanes: u16,
     /// If `None`, chosen by the size of the smallest drive; a power of two from 64 KiB to 256 MiB.
     pub chunk_bytes: Option<u64>,
+    pub heads: Heads,
     /// Smallest accepted drive; [`base::limits::DRIVE_BYTES_MIN`] except in tests.
     pub drive_bytes_min: u64,
 }
@@ -122,6 +125,11 @@ fn plan(
         leaving: false,
         label_slot: 1,
     };
+    // the oldest format that can say what the pool uses
+    let (version, features) = match options.heads {
+        Heads::Two => (FORMAT_VERSION, Features::TWO_HEADS),
+        Heads::One | Heads::OneOfFormerTwo => (FORMAT_VERSION_MIN, Features::NONE),
+    };
     Ok(Membership {
         array: options.array,
         pool: PoolId(io.random_u128()),
@@ -134,6 +142,8 @@ fn plan(
         epoch: Epoch(1),
         generation: 0,
         settled: 0,
+        version,
+        features,
         members: drives.iter().map(member).collect(),
     })
 }
@@ -197,6 +207,7 @@ pub async fn claim(
     io: &Io,
     drives: Vec<(DriveHandle, DriveInfo)>,
     held: usize,
+    heads: Heads,
 ) -> Result<Membership, PoolError> {
     let found = join_all(drives.iter().map(|(handle, _)| read_label(io, *handle))).await;
     let mut labels: Vec<Found> = Vec::new();
@@ -205,6 +216,9 @@ pub async fn claim(
             Ok((slot, label)) => labels.push(Found { drive, slot, label }),
             Err(FormatError::FutureVersion(version)) => {
                 return Err(PoolError::FutureVersion { path: drive.1.path.clone(), version });
+            }
+            Err(FormatError::UnknownFeatures(features)) => {
+                return Err(PoolError::UnknownFeatures { path: drive.1.path.clone(), features });
             }
             Err(FormatError::Damaged | FormatError::Foreign) => {}
         }
@@ -215,6 +229,9 @@ pub async fn claim(
         Decision::ClaimUnfinished.taken();
         return Err(PoolError::Unfinished);
     }
+    if heads == Heads::One && newest.features.has(Features::TWO_HEADS) {
+        return Err(PoolError::OfTwoHeads);
+    }
     labels.retain(|found| found.label.pool == newest.pool);
     check_chunks(&newest, &labels)?;
     if labels.iter().any(|found| found.label.generation != newest.generation) {
@@ -223,6 +240,7 @@ pub async fn claim(
     let highest = labels.iter().map(|found| found.label.epoch).max().expect("there is a label");
     let mut membership = join_members(&newest, &labels);
     membership.epoch = Epoch(highest.0 + 1);
+    membership.features = membership.features_for(heads);
     for member in &mut membership.members {
         if member.handle.is_none() && member.state.is_readable() {
             Decision::ClaimMissing.taken();
@@ -325,6 +343,8 @@ fn join_members(newest: &Label, labels: &[Found]) -> Membership {
         epoch: newest.epoch,
         generation: newest.generation,
         settled: newest.settled,
+        version: newest.version,
+        features: newest.features,
         members: newest.drives.iter().map(member).collect(),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn read_label(io: &Io, drive: DriveHandle) -> Result<(u8, Label
     });
     // a newer program's label beside one of ours: the drive belongs to the newer program
     let rank = |result: &Result<(u8, Label), FormatError>| match result {
-        Err(FormatError::FutureVersion(_)) => (3, 0, 0),
+        Err(FormatError::FutureVersion(_) | FormatError::UnknownFeatures(_)) => (3, 0, 0),
         Ok((_, label)) => (2, label.epoch.0, label.generation),
         Err(FormatError::Damaged) => (1, 0, 0),
         Err(FormatError::Foreign) => (0, 0, 0),

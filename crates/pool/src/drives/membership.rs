@@ -13,7 +13,7 @@ use crate::drives::labels::{chunks_of, erase_labels, read_label};
 use crate::error::PoolError;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
-use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
+use crate::format::{FORMAT_VERSION, Features, LABEL_REGION_BYTES, label_offset_bytes};
 use crate::geometry::protection::Protection;
 
 /// A drive of the pool.
@@ -44,6 +44,15 @@ pub struct Member {
     pub label_slot: u8,
 }
 
+/// Which heads have the array of a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heads {
+    One,
+    /// The array had two heads; this one goes on alone.
+    OneOfFormerTwo,
+    Two,
+}
+
 /// An opened pool: cheap to clone, and sent to every shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Membership {
@@ -59,6 +68,9 @@ pub struct Membership {
     pub generation: u64,
     /// The newest label generation that has reached every drive that was online then.
     pub settled: u64,
+    /// The version of its labels, and what it uses.
+    pub version: u16,
+    pub features: Features,
     pub members: Vec<Member>,
 }
 
@@ -123,6 +135,8 @@ impl Membership {
             chunk_bytes: self.chunk_bytes,
             created_ms: self.created_ms,
             settled: self.settled,
+            version: self.version,
+            features: self.features,
             drives: self.members.iter().map(drive).collect(),
         }
     }
@@ -272,6 +286,24 @@ impl Membership {
         }
         self.name = name.to_owned();
         self.write_labels(io).await
+    }
+
+    /// Moves the pool to the newest format. On success, every drive has it; programs of before cannot open the pool any more.
+    pub async fn upgrade(&mut self, io: &Io, heads: Heads) -> Result<(), TooFewDrives> {
+        Decision::FormatUpgraded.taken();
+        self.version = FORMAT_VERSION;
+        self.features = self.features_for(heads);
+        // an interrupted upgrade leaves labels of both versions: the newest one counts
+        self.write_labels(io).await
+    }
+
+    /// What its labels are to say where these heads have it.
+    pub(crate) fn features_for(&self, heads: Heads) -> Features {
+        match heads {
+            _ if self.version < FORMAT_VERSION => Features::NONE,
+            Heads::Two => self.features.with(Features::TWO_HEADS),
+            Heads::One | Heads::OneOfFormerTwo => self.features.without(Features::TWO_HEADS),
+        }
     }
 
     fn set_state(&mut self, index: usize, state: DriveState) {

@@ -5,8 +5,8 @@ use env::{DriveHandle, DriveInfo, IoError};
 use task::Io;
 
 use crate::drives::labels::read_label;
-use crate::format::FormatError;
 use crate::format::label::Label;
+use crate::format::{Features, FormatError};
 
 /// The content of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub enum Content {
     Member(Label),
     /// A drive of a pool of a newer program.
     FutureVersion(u16),
+    /// A drive of a pool that uses what this program does not know.
+    UnknownFeatures(Features),
     /// A former drive of a pool; neither label can be read.
     Damaged,
     Unreadable(IoError),
@@ -83,6 +85,7 @@ pub async fn probe(io: &Io, drive: DriveHandle) -> Content {
     match read_label(io, drive).await {
         Ok((_, label)) => return Content::Member(label),
         Err(FormatError::FutureVersion(version)) => return Content::FutureVersion(version),
+        Err(FormatError::UnknownFeatures(features)) => return Content::UnknownFeatures(features),
         Err(FormatError::Damaged | FormatError::Foreign) => {}
     }
     let (start, result) = io.drive_read(drive, 0, AlignedBuffer::zeroed(LOOK_BYTES / BLOCK_BYTES)).await;

@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::page::{LEVEL_MAX, PAGE_ENTRIES};
-use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
+use super::{COUNT_MAX, FormatError, LOG_VERSION, check_magic, check_seal, check_version, seal};
 use crate::geometry::position::{Position, REFERRED_MAX, SegmentId};
 use crate::geometry::reference::Reference;
 
@@ -265,7 +265,7 @@ impl BatchHeader {
         assert!(self.entries.len() <= ENTRIES_MAX);
         let mut raw = RawHeader::new_zeroed();
         raw.magic = *MAGIC;
-        raw.version = U16::new(FORMAT_VERSION);
+        raw.version = U16::new(LOG_VERSION);
         raw.entries_count = U16::new(self.entries.len() as u16);
         raw.pool = U128::new(self.pool.0);
         raw.epoch = U64::new(self.epoch.0);

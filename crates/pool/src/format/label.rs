@@ -8,7 +8,9 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
+use super::{
+    COUNT_MAX, FORMAT_VERSION, FORMAT_VERSION_MIN, Features, FormatError, check_magic, check_seal, seal,
+};
 use crate::counters::DriveErrors;
 use crate::geometry::protection::{Protection, Shape};
 
@@ -91,6 +93,10 @@ pub struct Label {
     /// The newest generation that is known to have reached every drive that was online then. If one of these drives has
     /// an older label, it has lost writes or was restored to an older state.
     pub settled: u64,
+    /// 5 or 6.
+    pub version: u16,
+    /// None before version 6.
+    pub features: Features,
     pub drives: Vec<LabelDrive>,
 }
 
@@ -127,7 +133,8 @@ struct RawLabel {
     name_bytes: u8,
     reserved: [u8; 3],
     settled: U64,
-    reserved_too: [u8; 48],
+    features: U64,
+    reserved_too: [u8; 40],
     name: [u8; NAME_BYTES_MAX],
     drives: [RawDrive; DRIVES_MAX],
     tail: [u8; BLOCK_BYTES - 224 - 48 * DRIVES_MAX],
@@ -144,7 +151,9 @@ impl Label {
         assert!(self.drives.len() <= DRIVES_MAX && self.pool_name.len() <= NAME_BYTES_MAX);
         let mut raw = RawLabel::new_zeroed();
         raw.magic = *MAGIC;
-        raw.version = U16::new(FORMAT_VERSION);
+        assert!(self.version >= 6 || self.features == Features::NONE, "version 5 has no features");
+        raw.version = U16::new(self.version);
+        raw.features = U64::new(self.features.bits());
         raw.drives_count = U16::new(self.drives.len() as u16);
         raw.array = U128::new(self.array.0);
         raw.pool = U128::new(self.pool.0);
@@ -179,8 +188,14 @@ impl Label {
         let (raw, _) = RawLabel::ref_from_prefix(bytes).map_err(|_| FormatError::Foreign)?;
         check_magic(bytes, MAGIC)?;
         check_seal(raw.as_bytes(), CRC_OFFSET)?;
-        check_version(raw.version.get())?;
-        Label::from_raw(raw).ok_or(FormatError::Damaged)
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&raw.version.get()) {
+            return Err(FormatError::FutureVersion(raw.version.get()));
+        }
+        let label = Label::from_raw(raw).ok_or(FormatError::Damaged)?;
+        match label.features.unknown() {
+            Features::NONE => Ok(label),
+            unknown => Err(FormatError::UnknownFeatures(unknown)),
+        }
     }
 
     fn from_raw(raw: &RawLabel) -> Option<Label> {
@@ -199,6 +214,11 @@ impl Label {
             chunk_bytes: raw.chunk_bytes.get(),
             created_ms: raw.created_ms.get(),
             settled: raw.settled.get(),
+            version: raw.version.get(),
+            features: match raw.version.get() {
+                ..6 => Features::NONE,
+                _ => Features::from_bits(raw.features.get()),
+            },
             drives: drives.iter().map(RawDrive::meaning).collect::<Option<_>>()?,
         };
         label.is_sane().then_some(label)
@@ -263,6 +283,8 @@ pub(crate) fn example() -> Label {
         chunk_bytes: 1 << 20,
         created_ms: 1_700_000_000_000,
         settled: 4,
+        version: 6,
+        features: Features::TWO_HEADS,
         drives: vec![
             drive(1, DriveState::Online),
             drive(2, DriveState::Failed),
@@ -280,9 +302,18 @@ mod tests {
     fn parses_what_it_emits_and_has_stable_bytes() {
         let bytes = example().emit();
         assert_eq!(bytes.len(), BLOCK_BYTES);
-        assert_eq!(&bytes[..12], b"TANGELO\x01\x05\x00\x03\x00");
-        assert_eq!(&bytes[160..164], b"fast");
+        assert_eq!(&bytes[..12], b"TANGELO\x01\x06\x00\x03\x00");
+        assert_eq!((&bytes[112..120], &bytes[160..164]), (&[1, 0, 0, 0, 0, 0, 0, 0][..], &b"fast"[..]));
         assert_eq!(Label::parse(&bytes), Ok(example()));
+        let old = Label { version: 5, features: Features::NONE, ..example() };
+        assert_eq!((old.emit()[8], Label::parse(&old.emit())), (5, Ok(old)));
+    }
+
+    #[test]
+    fn a_pool_with_features_that_are_not_known_is_refused() {
+        let unknown = Features::from_bits(1 << 9);
+        let label = Label { features: Features::TWO_HEADS.with(unknown), ..example() };
+        assert_eq!(Label::parse(&label.emit()), Err(FormatError::UnknownFeatures(unknown)));
     }
 
     #[test]

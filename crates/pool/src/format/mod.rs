@@ -4,6 +4,7 @@
 //! bytes that `emit` does not write exactly so, and it never panics.
 
 mod codec;
+mod features;
 pub mod header;
 pub mod label;
 pub mod page;
@@ -12,8 +13,14 @@ pub mod table;
 
 use base::{BLOCK_BYTES, crc32c};
 
-/// The version of labels, roots, headers and pages that this program writes and reads.
-pub const FORMAT_VERSION: u16 = 5;
+pub use features::Features;
+
+/// The newest version of labels that this program writes and reads. A pool has the oldest one that can say what it uses.
+pub const FORMAT_VERSION: u16 = 6;
+/// Versions of labels from this one on are read.
+pub const FORMAT_VERSION_MIN: u16 = 5;
+/// The version of roots, headers and pages.
+const LOG_VERSION: u16 = 5;
 
 /// The region of labels at the start of every drive; chunks begin after it.
 pub const LABEL_REGION_BYTES: u64 = 1 << 20;
@@ -47,6 +54,8 @@ pub enum FormatError {
     Foreign,
     /// A structure of a newer program.
     FutureVersion(u16),
+    /// The label of a pool that uses something which this program does not know.
+    UnknownFeatures(Features),
     /// A structure of Tangelo with a wrong checksum or field.
     Damaged,
 }
@@ -79,7 +88,7 @@ fn check_magic(bytes: &[u8], magic: &[u8; 8]) -> Result<(), FormatError> {
 /// Checks the version of a structure whose checksum is correct: so a flipped bit is never taken for a newer program.
 /// The place and the extent of checksums are the same in every version.
 fn check_version(version: u16) -> Result<(), FormatError> {
-    if version != FORMAT_VERSION { Err(FormatError::FutureVersion(version)) } else { Ok(()) }
+    if version != LOG_VERSION { Err(FormatError::FutureVersion(version)) } else { Ok(()) }
 }
 
 #[cfg(test)]

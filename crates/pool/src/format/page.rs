@@ -7,7 +7,7 @@ use base::{BLOCK_BYTES, LayerId};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{FORMAT_VERSION, FormatError};
+use super::{FormatError, LOG_VERSION};
 use crate::geometry::position::Position;
 use crate::geometry::reference::{self, Reference};
 use crate::layers::names::FORWARDS;
@@ -104,7 +104,7 @@ impl Page {
     pub fn new(key: PageKey) -> Page {
         let mut page = Page::new_zeroed();
         page.magic = *MAGIC;
-        page.version = U16::new(FORMAT_VERSION);
+        page.version = U16::new(LOG_VERSION);
         page.level = key.level;
         page.layer = U32::new(key.layer.0);
         page.index = U64::new(key.index);
@@ -117,7 +117,7 @@ impl Page {
         if page.magic != *MAGIC {
             return Err(FormatError::Foreign);
         }
-        if page.version.get() > FORMAT_VERSION {
+        if page.version.get() > LOG_VERSION {
             return Err(FormatError::FutureVersion(page.version.get()));
         }
         let used = page.positions.iter().filter(|position| position.get() != 0).count();
@@ -199,8 +199,8 @@ mod tests {
         let mut bytes = page.bytes().to_vec();
         bytes[12] = 9;
         assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::Damaged));
-        bytes[4] = FORMAT_VERSION as u8 + 1;
-        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(FORMAT_VERSION + 1)));
+        bytes[4] = LOG_VERSION as u8 + 1;
+        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(LOG_VERSION + 1)));
         assert_eq!(Page::parse(&[0; BLOCK_BYTES], KEY).err(), Some(FormatError::Foreign));
     }
 

@@ -14,7 +14,7 @@ use base::{BLOCK_BYTES, Epoch, PoolId, Sequence};
 use super::codec::{Reader, Writer};
 use super::page::MapEntry;
 use super::table::{SegmentColumns, read_columns, write_columns};
-use super::{FORMAT_VERSION, FormatError, ROOT_SLOT_BYTES, check_magic, check_seal, check_version, seal};
+use super::{FormatError, LOG_VERSION, ROOT_SLOT_BYTES, check_magic, check_seal, check_version, seal};
 use crate::geometry::position::Position;
 
 const MAGIC: &[u8; 8] = b"TNGROOT\x01";
@@ -53,7 +53,7 @@ impl Root {
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.0.extend(MAGIC);
-        out.u16(FORMAT_VERSION);
+        out.u16(LOG_VERSION);
         out.u16(0);
         out.u32(0); // crc
         out.u32(0); // length

@@ -74,7 +74,7 @@ impl Orders {
         let may_be_lost = |path: &String| plan.lossy.iter().any(|&index| plan.drives[index].path == *path);
         let new = |path: &String| if may_be_lost(path) { "/sim/spare0".to_owned() } else { path.clone() };
         let pool = || "pool".to_owned();
-        let upkeep = match prng.below(11) {
+        let upkeep = match prng.below(12) {
             0 => {
                 // so quickly that it happens within a run
                 let settings = NewSettings {
@@ -85,6 +85,7 @@ impl Orders {
                 };
                 Upkeep::Set { pool: pool(), settings }
             }
+            11 => Upkeep::Upgrade { pool: pool() },
             8 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
             2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![new(&one)], force: vec![new(&one)] },
             4 | 5 => Upkeep::DriveRemove { pool: pool(), drive: one, cancel: prng.chance(200) },

@@ -8,6 +8,7 @@ use super::crashes::ROOT_BLOCKS;
 use super::proof::redundant;
 use super::script::plain_plan;
 use super::{Scenario, Script, counted, until_met};
+use crate::seed::Order;
 use crate::workload::Failure;
 
 pub const CLAIMS_NO_MORE_THAN_IT_SURVIVES: Scenario = Scenario {
@@ -253,6 +254,44 @@ pub const CONDEMNED_DRIVE_STAYS_WHERE_OTHERS_GO: Scenario = Scenario {
         }
         if kept() == before {
             return Err(Failure::Broken("no drive was taken out when others went".to_owned()));
+        }
+        Ok(())
+    },
+};
+
+pub const UPGRADED_WITHOUT_A_DRIVE: Scenario = Scenario {
+    name: "upgraded-without-a-drive",
+    property: "a pool is moved to the newest format while a drive of it is away, through a power cut at any moment; the drive comes back \
+               with labels of the old format, and catches up",
+    run: |seed, options| {
+        let mut options = Some(options);
+        for cut in 0..12 {
+            let plan = plain_plan(redundant(seed), 5, 300);
+            let mut script = Script::new(seed * 100 + cut, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 100)?;
+            script.close()?;
+            let away = script.drive(0);
+            script.world().vanish(away, None, false);
+            script.start()?;
+            script.write(20, 100)?;
+            script.order(Order::Upgrade);
+            // the last four go to the end
+            script.operations(if cut < 8 { cut } else { 1_000 });
+            script.crash(true);
+            script.world().return_drive(away);
+            script.start()?;
+            script.verify()?;
+            let version = script.bench.membership().map(|membership| membership.version);
+            if cut >= 8 && version != Some(pool::FORMAT_VERSION) {
+                return Err(Failure::Broken(format!(
+                    "the start after the upgrade has found format {version:?}"
+                )));
+            }
+            script.order(Order::Upgrade);
+            script.write(60, 20)?;
+            script.converge()?;
+            script.prove_redundancy()?;
         }
         Ok(())
     },

@@ -64,6 +64,7 @@ fn until_met<T, const N: usize>(
 pub const ALL: &[Scenario] = &[
     crashes::POWER_CUT_AFTER_EVERY_WRITE,
     crashes::KILL_DURING_RECOVERY,
+    claims::UPGRADED_WITHOUT_A_DRIVE,
     slots::NEWEST_IS_NOT_OVERWRITTEN,
     crashes::CHECKPOINT_CUT_OFF,
     crashes::TORN_BATCH_STAYS_DROPPED,

@@ -389,7 +389,7 @@ impl Opener {
         }
         let created = *self.created.borrow();
         let made = match created {
-            true => pool::claim(&state.io, drives, held).await,
+            true => pool::claim(&state.io, drives, held, pool::Heads::One).await,
             false => self.find_or_create(&state.io, drives).await,
         };
         let membership = match made {
@@ -413,7 +413,7 @@ impl Opener {
         io: &Io,
         drives: Vec<(DriveHandle, DriveInfo)>,
     ) -> Result<Membership, PoolError> {
-        let found = pool::claim(io, drives.clone(), 0).await;
+        let found = pool::claim(io, drives.clone(), 0, pool::Heads::One).await;
         let made = match found {
             Err(PoolError::NoLabel | PoolError::Unfinished) => {
                 pool::create(io, drives, self.create_options()).await
@@ -431,6 +431,7 @@ impl Opener {
             protection: self.plan.protection,
             width: self.plan.width,
             lanes: self.plan.lanes,
+            heads: pool::Heads::One,
             chunk_bytes: Some(self.plan.chunk_bytes),
             drive_bytes_min: 1 << 20,
         }

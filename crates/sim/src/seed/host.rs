@@ -42,6 +42,8 @@ pub enum Order {
     TakeBack(u8, String),
     /// Damaged labels are rewritten.
     CheckLabels,
+    /// The pool is moved to the newest format.
+    Upgrade,
 }
 
 struct Loss {
@@ -163,6 +165,10 @@ impl ShardState {
                 let (handle, info) = opened.map_err(|error| error.to_string())?;
                 let taken = membership.take_back(&self.io, drive, handle, &info.path).await;
                 taken.map_err(|_| "too few drives".to_owned())
+            }
+            Order::Upgrade => {
+                let upgraded = membership.upgrade(&self.io, pool::Heads::One).await;
+                upgraded.map_err(|_| "too few drives".to_owned())
             }
             Order::CheckLabels => {
                 let wrong = membership.wrong_labels(&self.io).await;

@@ -16,7 +16,7 @@ mod upkeep;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use api::{AccessState, GroupAccess, NewBacking, NewChap, NewHost, NewPool, NewVolume};
+use api::{AccessState, GroupAccess, NewBacking, NewChap, NewHost, NewVolume};
 use base::BLOCK_BYTES;
 use control::client::{ClientError, Server, is_wrong_usage, path_piece};
 use control::config::DEFAULT_SOCKET;
@@ -116,14 +116,7 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Pool(pool @ (cli::Pool::Rename(_) | cli::Pool::Delete { .. })) => {
             names::pool(pool, server).await
         }
-        cli::Command::Pool(
-            pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_) | cli::Pool::Convert { .. }),
-        ) => upkeep::pool(pool, server).await,
-        cli::Command::Pool(cli::Pool::List) => Ok(show(server.get::<PoolList>("/v1/pools").await?)),
-        cli::Command::Pool(cli::Pool::Create(create)) => {
-            let pool = new_pool(create, server)?;
-            changed(server.post(&change_path("/v1/pools", &create.change), &pool).await?)
-        }
+        cli::Command::Pool(pool) => upkeep::pool(pool, server).await,
         cli::Command::Volume(cli::Volume::List) => Ok(show(server.get::<VolumeList>("/v1/volumes").await?)),
         cli::Command::Volume(cli::Volume::Create(create)) => {
             let volume = new_volume(create, server)?;
@@ -160,9 +153,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Mapping(cli::Mapping::List) => {
             Ok(show(server.get::<MappingList>("/v1/mappings").await?))
         }
-        cli::Command::Pool(cli::Pool::Show { .. })
-        | cli::Command::Host(cli::Host::Show { .. })
-        | cli::Command::Mapping(cli::Mapping::Show { .. }) => unreachable!("these have been shown"),
+        cli::Command::Host(cli::Host::Show { .. }) | cli::Command::Mapping(cli::Mapping::Show { .. }) => {
+            unreachable!("these have been shown")
+        }
         cli::Command::Serve(_)
         | cli::Command::Bench(_)
         | cli::Command::Witness(_)
@@ -228,26 +221,6 @@ fn server(global: &Global) -> Server {
 
 fn change_path(path: &str, change: &cli::Change) -> String {
     if change.dry_run { format!("{path}?dry_run=true") } else { path.to_owned() }
-}
-
-fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failure> {
-    let absolute =
-        |paths: &[PathBuf]| paths.iter().map(|path| absolute(path, server)).collect::<Result<Vec<_>, _>>();
-    let (drives, force) = (absolute(&create.drives)?, absolute(&create.force)?);
-    if let Some(stranger) = force.iter().find(|path| !drives.contains(path)) {
-        return Err(Failure::Usage(format!(
-            "--force {stranger}: it is none of the drives that the pool is made of"
-        )));
-    }
-    Ok(NewPool {
-        name: create.name.clone(),
-        protection: create.protection.name(),
-        width: create.width,
-        drives,
-        force,
-        across_heads: create.across_heads,
-        shared: create.shared,
-    })
 }
 
 fn new_volume(create: &cli::VolumeCreate, server: &Server) -> Result<NewVolume, Failure> {

@@ -1,8 +1,8 @@
-//! The commands for adding, removing and replacing drives, for scrubs, and for pools' settings.
+//! The commands for pools, and for adding, removing and replacing their drives.
 
 use std::path::PathBuf;
 
-use api::NewSettings;
+use api::{NewPool, NewSettings};
 use control::client::{Server, path_piece};
 use control::rest::*;
 
@@ -51,6 +51,11 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
 pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Failure> {
     let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/{what}", path_piece(pool));
     match pool {
+        cli::Pool::List => Ok(show(server.get::<PoolList>("/v1/pools").await?)),
+        cli::Pool::Create(create) => {
+            let pool = new_pool(create, server)?;
+            changed(server.post(&change_path("/v1/pools", &create.change), &pool).await?)
+        }
         cli::Pool::Scrub { name, every: Some(seconds), change, .. } => {
             let settings = NewSettings { scrub_every_seconds: Some(*seconds), ..NewSettings::default() };
             changed(server.post(&change_path(&of_pool(name, "settings"), change), &settings).await?)
@@ -63,12 +68,33 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
             let settings = NewSettings::from_values(set.defaults, set.settings.0);
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
         }
+        cli::Pool::Upgrade { name, change } => {
+            changed(server.post(&change_path(&of_pool(name, "upgrade"), change), &()).await?)
+        }
         cli::Pool::Convert { name, shared, change, .. } => {
             let converting = Converting { shared: *shared };
             changed(server.post(&change_path(&of_pool(name, "convert"), change), &converting).await?)
         }
         other => unreachable!("{other:?} is carried out elsewhere"),
     }
+}
+
+fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failure> {
+    let (drives, force) = (paths(&create.drives, server)?, paths(&create.force, server)?);
+    if let Some(stranger) = force.iter().find(|path| !drives.contains(path)) {
+        return Err(Failure::Usage(format!(
+            "--force {stranger}: it is none of the drives that the pool is made of"
+        )));
+    }
+    Ok(NewPool {
+        name: create.name.clone(),
+        protection: create.protection.name(),
+        width: create.width,
+        drives,
+        force,
+        across_heads: create.across_heads,
+        shared: create.shared,
+    })
 }
 
 fn paths(paths: &[PathBuf], server: &Server) -> Result<Vec<String>, Failure> {

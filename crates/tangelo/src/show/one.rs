@@ -55,6 +55,9 @@ impl Show for OnePool {
         problems(&self.problems, &mut out);
         self.pool.activity.iter().for_each(|line| out.push_str(&format!("\n{line}\n")));
         out.push_str(&format!("\n{}\n", scrubbed(&self.pool.scrub, &self.pool.settings)));
+        if self.pool.format > 0 {
+            out.push_str(&format!("disk format {}\n", self.pool.format));
+        }
         section("drives", &self.pool.drives, drive_table, &mut out);
         section("volumes", &self.volumes, volume_table, &mut out);
         section("bin", &self.bin, bin_table, &mut out);

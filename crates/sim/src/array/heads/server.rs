@@ -68,6 +68,7 @@ pub async fn make_other_pool(io: &Io, paths: &[String]) {
         protection: pool::Protection::Stripe,
         width: None,
         lanes: 1,
+        heads: pool::Heads::One,
         chunk_bytes: Some(256 << 10),
         drive_bytes_min: 1 << 20,
     };
