@@ -150,6 +150,7 @@ fn conformance(tally: &mut Tally) {
         "register",
         "pair",
         "pair-administration",
+        "pair-floating",
         "bad-luck",
         "drive-life",
         "ext4-through-crashes",

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 30] = [
+const ROOMS: [(&str, &[&str]); 31] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -69,13 +69,14 @@ const ROOMS: [(&str, &[&str]); 30] = [
     ("register", &["pair"]),
     ("setup", &["base", "pair", "register"]),
     ("fence", &[]),
+    ("floating", &[]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (
         "tangelo",
         &[
-            "api", "base", "catalog", "control", "engine", "env", "fence", "heads", "lab", "pair",
-            "register", "setup", "task", "uring",
+            "api", "base", "catalog", "control", "engine", "env", "fence", "floating", "heads", "lab",
+            "pair", "register", "setup", "task", "uring",
         ],
     ),
     (

@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub const DEFAULT_PATH: &str = "/etc/tangelo/tangelo.toml";
 pub const DEFAULT_SOCKET: &str = "/run/tangelo/tangelo.sock";
 /// Where the head keeps its state by default.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/tangelo";
+/// The longest name of an interface (IFNAMSIZ, without its closing zero).
+const INTERFACE_BYTES_MAX: usize = 15;
 /// The registered iSCSI port (RFC 7143 §14).
 pub const DEFAULT_ISCSI: &str = "0.0.0.0:3260";
 /// Where drives are looked for when the file does not say: whole disks of the usual kinds. Looking changes nothing.
@@ -78,6 +80,8 @@ pub struct Config {
     /// The file, where there is one.
     pub file: Option<PathBuf>,
     pub iscsi: Vec<PortalOptions>,
+    /// The addresses among them that are with the head that owns the array.
+    pub floating: Vec<FloatingPortal>,
     pub socket: PathBuf,
     pub tcp: Option<ApiTcp>,
     pub drives: Vec<DrivePattern>,
@@ -89,11 +93,19 @@ pub struct Config {
     pub fence: Option<Fence>,
 }
 
+/// An address that moves with the array, and the interface that has it on this head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FloatingPortal {
+    pub address: IpAddr,
+    pub interface: String,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             file: None,
             iscsi: vec![DEFAULT_ISCSI.parse::<SocketAddr>().expect("the default is an address").into()],
+            floating: Vec::new(),
             socket: DEFAULT_SOCKET.into(),
             tcp: None,
             drives: DEFAULT_DRIVES
@@ -108,6 +120,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether a portal moves with the array.
+    pub fn floats(&self, portal: &PortalOptions) -> bool {
+        self.floating.iter().any(|floating| floating.address == portal.address.ip())
+    }
+
     /// The named file, which must be there; or the default one, which need not.
     pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_PATH));
@@ -157,7 +174,7 @@ impl Config {
         }
         if let Some(mut listen) = root.section("listen")? {
             if let Some(value) = listen.take("iscsi") {
-                config.iscsi = read_portals(&value)?;
+                (config.iscsi, config.floating) = read_portals(&value)?;
             }
             listen.finish()?;
         }
@@ -218,11 +235,11 @@ impl Config {
     }
 }
 
-fn read_portals(value: &Value) -> Result<Vec<PortalOptions>, ConfigError> {
-    let mut portals: Vec<PortalOptions> = Vec::new();
+fn read_portals(value: &Value) -> Result<(Vec<PortalOptions>, Vec<FloatingPortal>), ConfigError> {
+    let (mut portals, mut floating): (Vec<PortalOptions>, Vec<FloatingPortal>) = (Vec::new(), Vec::new());
     for item in value.list("a list of addresses, such as [\"0.0.0.0:3260\"]")? {
         let portal = match item.table("iscsi") {
-            Some(table) => read_portal(&item, table)?,
+            Some(table) => read_portal(&item, table, &mut floating)?,
             None => item.address()?.into(),
         };
         let address = portal.address;
@@ -236,10 +253,23 @@ fn read_portals(value: &Value) -> Result<Vec<PortalOptions>, ConfigError> {
             value.refuse(format!("1 to {PORTALS_MAX} addresses are possible, here are {}", portals.len()))
         );
     }
-    Ok(portals)
+    let (fixed, moved): (Vec<&PortalOptions>, Vec<_>) =
+        portals.iter().partition(|portal| !floating.iter().any(|other| other.address == portal.address.ip()));
+    if let Some(portal) = moved.iter().find(|portal| fixed.iter().any(|other| other.group == portal.group)) {
+        let reason = format!(
+            "{} floats, and shares portal group {} with a portal that does not: hosts would see a port of the wrong head; give it a group of its own",
+            portal.address, portal.group
+        );
+        return Err(value.refuse(reason));
+    }
+    Ok((portals, floating))
 }
 
-fn read_portal(item: &Value, mut table: Section) -> Result<PortalOptions, ConfigError> {
+fn read_portal(
+    item: &Value,
+    mut table: Section,
+    floating: &mut Vec<FloatingPortal>,
+) -> Result<PortalOptions, ConfigError> {
     let address = table.take("address").ok_or_else(|| {
         item.refuse("a portal needs an address: { address = \"10.0.1.1:3260\", group = 2 }".to_owned())
     })?;
@@ -257,6 +287,16 @@ fn read_portal(item: &Value, mut table: Section) -> Result<PortalOptions, Config
                 format!("1 to {HOSTS_MAX} hosts are possible; leave hosts out to let all of them in");
             return Err(hosts.refuse(reason));
         }
+    }
+    if let Some(value) = table.take("floating") {
+        let interface = value.text("the name of an interface, such as \"eth0\"")?;
+        if portal.address.ip().is_unspecified() {
+            return Err(value.refuse("a portal that listens on every address cannot float".to_owned()));
+        }
+        if !(1..=INTERFACE_BYTES_MAX).contains(&interface.len()) || interface.contains(['/', ' ']) {
+            return Err(value.refuse(format!("\"{interface}\" is no interface's name, such as eth0")));
+        }
+        floating.push(FloatingPortal { address: portal.address.ip(), interface: interface.to_owned() });
     }
     table.finish()?;
     Ok(portal)

@@ -88,6 +88,18 @@ fn what_is_refused_and_where_and_why() {
             "2: \"localhost\" is not an address; write an address and a port",
         ),
         ("[listen]\niscsi = [\"[::]:1\",\n\"[::]:1\"]\n", "3: [::]:1 is listed twice; remove one"),
+        (
+            "[listen]\niscsi = [{ address = \"0.0.0.0:1\", floating = \"eth0\" }]\n",
+            "2: a portal that listens on every address cannot float",
+        ),
+        (
+            "[listen]\niscsi = [{ address = \"10.0.0.1:1\", floating = \"a/24\" }]\n",
+            "2: \"a/24\" is no interface's name",
+        ),
+        (
+            "[listen]\niscsi = [\"10.0.0.1:1\", { address = \"10.0.0.9:1\", floating = \"eth0\" }]\n",
+            "2: 10.0.0.9:1 floats, and shares portal group 1",
+        ),
         ("[listen]\niscsi = [{ group = 2 }]\n", "2: a portal needs an address"),
         ("[listen]\niscsi = [{ address = \"[::]:1\", group = 0 }]\n", "2: group must be 1 to 32, not 0"),
         ("[listen]\niscsi = [{ address = \"[::]:1\", hosts = [] }]\n", "2: 1 to 1024 hosts are possible"),
@@ -217,4 +229,14 @@ fn a_file_with_secrets_is_not_for_everybody() {
     assert_eq!(load(0o640), Ok(()));
     let refused = load(0o644).unwrap_err();
     assert!(refused.contains(":2: ") && refused.contains("chmod 640"), "{refused}");
+}
+
+#[test]
+fn portals_that_float_name_their_interface() {
+    let text = "[listen]\niscsi = [\"10.0.0.1:3260\", { address = \"10.0.0.9:3260\", group = 9, floating = \"eth0\" }, { address = \"10.0.0.9:3261\", group = 9 }]\n";
+    let config = Config::parse(std::path::Path::new("t.toml"), text).unwrap();
+    let [floating] = &config.floating[..] else { panic!("{config:?}") };
+    assert_eq!((floating.address.to_string(), floating.interface.as_str()), ("10.0.0.9".to_owned(), "eth0"));
+    let floats: Vec<bool> = config.iscsi.iter().map(|portal| config.floats(portal)).collect();
+    assert_eq!(floats, [false, true, true]);
 }

@@ -14,6 +14,7 @@ mod check;
 mod cores;
 mod fence_agent;
 mod finder;
+mod floating;
 mod follower;
 mod holders;
 mod keeper;
@@ -30,6 +31,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use ::floating::{Floating, Stage};
 use api::{ArrayStatus, Command, CommandError, DriveContent, PortalOptions, Reply};
 use base::HeadId;
 use control::array::Array;
@@ -99,7 +101,8 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     holders::report(&drives);
     let (journal, earlier) = Journal::open(&config.state_dir);
     let (pair, alone) = pair_of(&config.state_dir)?;
-    let head = Head { config, remembered, serve, alone };
+    let floating = runtime.block_on(async { Arc::new(floating::start(&config)) });
+    let head = Head { config, remembered, serve, alone, floating };
     let prepared = Prepared { head, state, saved, drives, journal, earlier, listeners, signals };
     match pair {
         Some(pair) => pair::serve(prepared, pair, &runtime)?,
@@ -133,6 +136,8 @@ fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure>
     let kept = Kept { keeper: &keeper, saved, newest_event };
     let (mut parameters, is_started) = start_parameters(head.portals(config), &drives, (id, 0), kept);
     parameters.was_paired = head.alone.is_some();
+    // the array is to listen on them
+    runtime.block_on(head.floating.set_stage(Stage::Held));
     let shards = start_shards(config, parameters)?;
     let mailboxes = shards.mailboxes.clone();
     let send = move |shard: usize, message| {
@@ -205,6 +210,8 @@ struct Head<'a> {
     serve: &'a cli::Serve,
     /// It was one of a pair, and is alone.
     alone: Option<AloneAfterPair>,
+    /// Addresses that are with the head that owns the array. A head that is alone has all of them.
+    floating: Arc<Floating>,
 }
 
 impl Head<'_> {
@@ -243,6 +250,7 @@ async fn serve_until_stopped(
         match reload_file(head, Some(array), |config| head.portals(config)).await {
             Ok((config, drives)) => {
                 finder.abort();
+                floating::set(&head.floating, &config);
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
             }
             Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
@@ -305,6 +313,7 @@ async fn attend(
     let result = match started {
         Some(Ok(Ok(()))) => {
             report_start(&*array, config, drives).await;
+            head.floating.set_stage(Stage::Announced).await;
             notify::notify("READY=1");
             serve_until_stopped(head, drives, &array, &mut signals).await;
             Ok(())
@@ -316,9 +325,13 @@ async fn attend(
     notify::notify("STOPPING=1");
     tracing::info!("stopping: sessions are closed and checkpoints written; another signal ends it at once");
     let _ = stop.send(true);
-    let orderly = async { tokio::join!(array.shut_down(), api, follower) };
+    let orderly = async {
+        let (shut_down, ..) = tokio::join!(array.shut_down(), api, follower);
+        head.floating.set_stage(Stage::Released).await;
+        shut_down
+    };
     tokio::select! {
-        (shut_down, ..) = orderly => shut_down.and(result.map_err(|failure| failure.0)).map_err(Failure),
+        shut_down = orderly => shut_down.and(result.map_err(|failure| failure.0)).map_err(Failure),
         () = signals.next() => {
             tracing::warn!("ended at once; nothing acknowledged is lost");
             std::process::exit(1);

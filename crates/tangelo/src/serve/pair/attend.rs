@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::floating::{Floating, Stage};
 use api::{Command, Health, PortalOptions, Reply, VolumeBacking};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
@@ -15,14 +16,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uring::Mailbox;
 
-use super::super::fence_agent;
 use super::super::finder::find_drives;
 use super::super::follower::Follower;
 use super::super::keeper::Keeper;
 use super::super::mailbox::EngineArray;
 use super::super::own_files::OwnFiles;
 use super::super::{
-    Failure, Kept, Prepared, announce, notify, paths_of, reload_file, report_start, start_parameters,
+    Failure, Kept, Prepared, announce, fence_agent, floating as addresses, notify, paths_of, reload_file,
+    report_start, start_parameters,
 };
 use super::array::PairArray;
 use super::company::Company;
@@ -47,8 +48,8 @@ pub async fn run(
     mut threads: Threads,
     ending: &Ending,
 ) -> Result<(), Failure> {
-    let office = Office::open(&prepared.head.config, file, &mut threads, ending);
-    let Office { company, array, fencing } = &office;
+    let office = Office::open(&prepared.head, file, &mut threads, ending);
+    let Office { company, array, fencing, floating } = &office;
     let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
@@ -66,13 +67,15 @@ pub async fn run(
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
                     twins::make_remembered(&head.config.state_dir, &threads.head).await;
-                    let own = Own { head: &head, file: company.file(), array };
+                    // the array is to listen on them
+                    floating.set_stage(Stage::Held).await;
+                    let own = Own { head: &head, file: company.file(), array, floating };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
                     let kept = Kept { keeper: &keeper, saved, newest_event };
                     own.start_array(&mut threads, term, rule, kept, follower)?;
                 }
                 Some(Wish::Stop) => {
-                    tokio::spawn(stop_for_head(array.clone(), threads.head.clone()));
+                    tokio::spawn(stop_for_head(array.clone(), threads.head.clone(), floating.clone()));
                 }
                 Some(Wish::ForgetCatalog) => {
                     keeper.forget();
@@ -99,6 +102,7 @@ pub async fn run(
                     finder.abort();
                     finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
                     tokio::spawn(fencing.clone().set_config(config.clone()));
+                    addresses::set(floating, &config);
                     (head.config, drives) = (config, found);
                 }
             }
@@ -106,7 +110,7 @@ pub async fn run(
     }
     notify::notify("STOPPING=1");
     ending.for_good();
-    stop(array, &mut threads, &mut signals).await
+    stop(&office, &mut threads, &mut signals).await
 }
 
 /// What works for this head beside its thread and its shards.
@@ -114,23 +118,25 @@ struct Office {
     company: Company,
     array: Arc<PairArray>,
     fencing: Fencing,
+    /// Addresses that are with the owner.
+    floating: Arc<Floating>,
 }
 
 impl Office {
-    fn open(config: &Config, file: PairFile, threads: &mut Threads, ending: &Ending) -> Office {
+    fn open(this: &super::super::Head<'_>, file: PairFile, threads: &mut Threads, ending: &Ending) -> Office {
         let (trouble, register_trouble) = watch::channel(String::new());
         let (_, none) = tokio::sync::mpsc::unbounded_channel();
         let questions = std::mem::replace(&mut threads.questions, none);
-        let company = Company::new(config.state_dir.clone(), file, threads.partner.clone());
+        let company = Company::new(this.config.state_dir.clone(), file, threads.partner.clone());
         tokio::spawn(asking::keep_asking(company.clone(), questions, threads.head.clone(), trouble));
-        let (fencing, head) = (Fencing::new(config), threads.head.clone());
+        let (fencing, head) = (Fencing::new(&this.config), threads.head.clone());
         let array = PairArray::new(company.clone(), head, ending.clone(), register_trouble, fencing.clone());
         let array = Arc::new(array);
         company.keep(&array);
         tokio::spawn(problems::keep_telling(array.clone()));
         let look = array.clone();
         tokio::spawn(fencing.clone().keep(move || look.status()));
-        Office { company, array, fencing }
+        Office { company, array, fencing, floating: this.floating.clone() }
     }
 
     fn note(&self, decision: Decision) {
@@ -179,6 +185,7 @@ struct Own<'a> {
     head: &'a super::super::Head<'a>,
     file: PairFile,
     array: &'a Arc<PairArray>,
+    floating: &'a Arc<Floating>,
 }
 
 impl Own<'_> {
@@ -213,12 +220,13 @@ impl Own<'_> {
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
         let (head, shard_0) = (threads.head.clone(), threads.shards[0].clone());
-        let array = self.array.clone();
+        let (array, floating) = (self.array.clone(), self.floating.clone());
         tokio::spawn(async move {
             match is_started.await {
                 Ok(Ok(())) => {
                     array.set_waiting(String::new());
                     head.send(Mail::Head(HeadMail::Started(term))).await;
+                    floating.set_stage(Stage::Announced).await;
                     report_start(&*engine, &config, &drives).await;
                     tell_when_whole(&engine, &shard_0).await;
                 }
@@ -289,18 +297,20 @@ async fn stop_array(array: &PairArray) -> bool {
 }
 
 /// The head has asked for it, and is told.
-async fn stop_for_head(array: Arc<PairArray>, head: HeadMailbox) {
+async fn stop_for_head(array: Arc<PairArray>, head: HeadMailbox, floating: Arc<Floating>) {
     if stop_array(&array).await {
+        floating.set_stage(Stage::Released).await;
         head.send(Mail::Head(HeadMail::Stopped)).await;
     }
 }
 
 /// Hands over if that can be done, and stops the array otherwise. Another signal ends it at once.
 async fn stop(
-    array: &Arc<PairArray>,
+    office: &Office,
     threads: &mut Threads,
     signals: &mut super::super::Signals,
 ) -> Result<(), Failure> {
+    let Office { array, floating, .. } = office;
     if array.engine().is_none() {
         return Ok(());
     }
@@ -310,6 +320,7 @@ async fn stop(
                 "stopping without a handover, because there is maintenance: sessions are closed and checkpoints written"
             );
             stop_array(array).await;
+            floating.set_stage(Stage::Released).await;
             return Ok(());
         }
         match array.hand_over().await {
@@ -318,7 +329,9 @@ async fn stop(
                 let until = tokio::time::Instant::now() + HANDOVER_TIME_MAX;
                 while let Ok(Some(wish)) = tokio::time::timeout_at(until, threads.wishes.recv()).await {
                     match wish {
-                        Wish::Stop => stop_for_head(array.clone(), threads.head.clone()).await,
+                        Wish::Stop => {
+                            stop_for_head(array.clone(), threads.head.clone(), floating.clone()).await;
+                        }
                         Wish::Note(decision) => tell(decision),
                         _ => {}
                     }
@@ -331,6 +344,7 @@ async fn stop(
                     "stopping without a handover ({why:?}): sessions are closed and checkpoints written"
                 );
                 stop_array(array).await;
+                floating.set_stage(Stage::Released).await;
                 Ok(())
             }
         }
