@@ -46,4 +46,4 @@ pub use portal::Portal;
 pub use register::{Maintenance, Register, RegisterError, Revision, Term};
 pub use relation::{CommitRule, Relation};
 pub use store::{StoreEvent, StoreOrder};
-pub use timing::{Timing, TimingError};
+pub use timing::{TAKEOVER_MS_DEFAULT, TAKEOVER_MS_MAX, TAKEOVER_MS_MIN, Timing, TimingError};

@@ -50,6 +50,35 @@ impl Default for Timing {
     }
 }
 
+/// After how long a partner takes over, in milliseconds, may be chosen.
+pub const TAKEOVER_MS_MIN: u32 = 300;
+pub const TAKEOVER_MS_MAX: u32 = 30_000;
+pub const TAKEOVER_MS_DEFAULT: u32 = 500;
+
+impl Timing {
+    /// All times in the same proportion, so that the partner takes over after this one. `None` if that is too short or too long.
+    pub fn for_takeover(takeover_ms: u32) -> Option<Timing> {
+        if !(TAKEOVER_MS_MIN..=TAKEOVER_MS_MAX).contains(&takeover_ms) {
+            return None;
+        }
+        let usual = Timing::default();
+        let scaled = |time: Nanos| Nanos(time.0 * u64::from(takeover_ms) / u64::from(TAKEOVER_MS_DEFAULT));
+        Some(Timing {
+            heartbeat: scaled(usual.heartbeat),
+            lease: scaled(usual.lease),
+            grace: scaled(usual.grace),
+            clock_error_permille: usual.clock_error_permille,
+            partner_silence: scaled(usual.partner_silence),
+            write_wait: scaled(usual.write_wait),
+            question: scaled(usual.question),
+            look: scaled(usual.look),
+            withdraw: scaled(usual.withdraw),
+            handover: scaled(usual.handover),
+            forward: scaled(usual.forward),
+        })
+    }
+}
+
 /// Why times do not fit together. Its words say what to change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimingError {
@@ -130,6 +159,17 @@ impl fmt::Display for TimingError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_for_any_takeover_fit_together() {
+        assert_eq!(Timing::for_takeover(TAKEOVER_MS_DEFAULT), Some(Timing::default()));
+        for ms in (TAKEOVER_MS_MIN..=TAKEOVER_MS_MAX).step_by(7).chain([TAKEOVER_MS_MAX]) {
+            let timing = Timing::for_takeover(ms).unwrap();
+            assert_eq!((timing.check(), timing.grace), (Ok(()), Nanos::from_millis(ms.into())));
+        }
+        assert_eq!(Timing::for_takeover(TAKEOVER_MS_MIN - 1), None);
+        assert_eq!(Timing::for_takeover(TAKEOVER_MS_MAX + 1), None);
+    }
 
     #[test]
     fn the_default_times_fit_together() {

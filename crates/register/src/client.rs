@@ -12,7 +12,7 @@ use crate::keys::{Identity, KeyError};
 
 pub use crate::connection::Broken;
 
-/// How long a question may take, over all members.
+/// How long a question may take, over all members, if the pair has the usual times.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_millis(1500);
 
 /// How long one member may take, as long as there is another one to be asked.
@@ -50,6 +50,9 @@ pub struct Client {
     connection: Option<Connection>,
     /// The newest content that was seen, and the revision of etcd that wrote it.
     seen: Option<(Revision, u64)>,
+    /// How long a question may take over all members, and at one of them.
+    answer_time: Duration,
+    member_time: Duration,
 }
 
 impl Client {
@@ -58,7 +61,15 @@ impl Client {
         assert!(!members.is_empty(), "an etcd has members");
         let tls = Arc::new(identity.client_config()?);
         let key = format!("/tangelo/{array}/register").into_bytes();
-        Ok(Client { key, members, preferred: 0, tls, connection: None, seen: None })
+        let (answer_time, member_time) = (ANSWER_TIME_MAX, MEMBER_TIME_MAX);
+        Ok(Client { key, members, preferred: 0, tls, connection: None, seen: None, answer_time, member_time })
+    }
+
+    /// For a pair whose partner takes over after this time: where that is longer than usual, answers may take longer, too.
+    #[must_use]
+    pub fn with_patience(self, takeover: Duration) -> Client {
+        let answer_time = ANSWER_TIME_MAX.max(takeover * 3);
+        Client { answer_time, member_time: answer_time * 4 / 15, ..self }
     }
 
     /// Writes the first content, if there is none. Gives what the register holds then.
@@ -111,11 +122,11 @@ impl Client {
         body: Vec<u8>,
         parse: fn(&[u8]) -> Result<Option<Held>, String>,
     ) -> Result<Option<Held>, ClientError> {
-        let end = tokio::time::Instant::now() + ANSWER_TIME_MAX;
+        let end = tokio::time::Instant::now() + self.answer_time;
         let mut reasons = Vec::new();
         for _ in 0..self.members.len() {
             let address = self.members[self.preferred].clone();
-            let until = end.min(tokio::time::Instant::now() + MEMBER_TIME_MAX);
+            let until = end.min(tokio::time::Instant::now() + self.member_time);
             let answer = tokio::time::timeout_at(until, self.exchange(&address, path, body.clone())).await;
             let why = match answer {
                 Ok(Ok(bytes)) => match parse(&bytes) {

@@ -2,7 +2,7 @@
 //! HTTP gateway (v3.4 and later: `/v3/...`), with TLS on both sides.
 //!
 //! What always holds: an answer tells what the register held after the question; a question without an answer may have been
-//! carried out; nothing is asked for longer than [`client::ANSWER_TIME_MAX`].
+//! carried out; nothing is asked for longer than [`client::ANSWER_TIME_MAX`], or in proportion where a pair takes over later than usual.
 //!
 //! | file | what |
 //! |---|---|

@@ -41,10 +41,11 @@ pub fn create(
     array: ArrayId,
     known_term: u64,
     listen: &[Ports],
+    takeover_ms: u32,
 ) -> Result<Created, SetupError> {
     member::find_programs()?;
     check_listen(listen, true)?;
-    create_files(state_dir, head, array, known_term, listen)
+    create_files(state_dir, head, array, known_term, listen, takeover_ms)
 }
 
 fn create_files(
@@ -53,6 +54,7 @@ fn create_files(
     array: ArrayId,
     known_term: u64,
     listen: &[Ports],
+    takeover_ms: u32,
 ) -> Result<Created, SetupError> {
     files::make_directory(state_dir)?;
     let _lock = files::lock(state_dir)?;
@@ -78,12 +80,15 @@ fn create_files(
         members: vec![listen[0].client().to_string()],
         convert: Vec::new(),
         share: Vec::new(),
+        takeover_ms,
         first_term: Term(known_term + 1),
         is_forgotten: false,
     };
     let urls = peer_urls(listen);
     let cluster = initial_cluster([(name.as_str(), urls.as_slice())]);
-    MemberFile::new(name, array.to_string(), listen, cluster, false).save(state_dir, &identity)?;
+    let member =
+        MemberFile::new(name, array.to_string(), listen, cluster, false).with_takeover_ms(takeover_ms);
+    member.save(state_dir, &identity)?;
     let tokens = [Purpose::Head, Purpose::Witness].map(|purpose| issued::issue(state_dir, &pair, purpose));
     let [head, witness] = tokens;
     let (head, witness) = (head?, witness?);
@@ -140,7 +145,7 @@ mod tests {
     fn a_pair_is_made_once_and_its_files_are_secrets() {
         let directory = tempfile::tempdir().unwrap();
         let listen = ["192.0.2.1".parse().unwrap()];
-        let make = || create_files(directory.path(), HeadId(6), ArrayId(5), 0, &listen);
+        let make = || create_files(directory.path(), HeadId(6), ArrayId(5), 0, &listen, 900);
         let made = make().unwrap();
         assert_eq!((made.head.purpose, made.witness.purpose), (Purpose::Head, Purpose::Witness));
         assert_eq!(made.head.door.to_string(), "192.0.2.1:3262");

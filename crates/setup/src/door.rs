@@ -262,6 +262,7 @@ fn files_for(pair: &PairFile, purpose: Purpose, listen: &[Ports]) -> Result<File
         own: Keys { certificate: identity.certificate, key: identity.key },
         authority: pair.authority.certificate.clone(),
         members: pair.members.clone(),
+        takeover_ms: pair.takeover_ms,
         head: (purpose == Purpose::Head).then_some(head),
     })
 }

@@ -60,6 +60,8 @@ pub(crate) struct Files {
     pub authority: String,
     /// `host:port` of the members that vote.
     pub members: Vec<String>,
+    #[serde(default = "crate::pair_file::takeover_ms")]
+    pub takeover_ms: u32,
     /// For the other head only.
     pub head: Option<HeadFiles>,
 }

@@ -86,7 +86,8 @@ fn save_member(
         certificate: files.own.certificate.clone(),
         key: files.own.key.clone(),
     };
-    let file = MemberFile::new(files.name.clone(), files.array.to_string(), listen, initial_cluster, true);
+    let file = MemberFile::new(files.name.clone(), files.array.to_string(), listen, initial_cluster, true)
+        .with_takeover_ms(files.takeover_ms);
     file.save(state_dir, &identity)
 }
 
@@ -110,6 +111,7 @@ fn pair_file(files: &Files, listen: &[Ports]) -> Option<PairFile> {
         members,
         convert: Vec::new(),
         share: Vec::new(),
+        takeover_ms: files.takeover_ms,
         // the head that made the pair writes the first value
         first_term: pair::Term(1),
         is_forgotten: false,

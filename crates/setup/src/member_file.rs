@@ -13,11 +13,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use pair::TAKEOVER_MS_DEFAULT;
 use register::Identity;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SetupError;
 use crate::files;
+use crate::pair_file::{is_takeover_ms, takeover_ms};
 use crate::ports::Ports;
 
 const VERSION: u32 = 1;
@@ -48,6 +50,9 @@ pub(crate) struct MemberFile {
     initial_cluster: String,
     /// Whether it joins members that are there.
     joins: bool,
+    /// As `pair.json` has it: etcd's own times are in proportion.
+    #[serde(default = "takeover_ms", skip_serializing_if = "is_takeover_ms")]
+    takeover_ms: u32,
 }
 
 const PEMS: [&str; 3] = ["ca.pem", "cert.pem", "key.pem"];
@@ -88,7 +93,25 @@ impl MemberFile {
         joins: bool,
     ) -> MemberFile {
         let listen = ports.iter().map(Ports::link).collect();
-        MemberFile { version: VERSION, name, cluster_token: array, listen, initial_cluster, joins }
+        let takeover_ms = takeover_ms();
+        MemberFile {
+            version: VERSION,
+            name,
+            cluster_token: array,
+            listen,
+            initial_cluster,
+            joins,
+            takeover_ms,
+        }
+    }
+
+    pub fn with_takeover_ms(self, takeover_ms: u32) -> MemberFile {
+        MemberFile { takeover_ms, ..self }
+    }
+
+    /// A time of etcd's, for pairs that take over later than usual. A shorter one than the usual would be too short for etcd.
+    fn stretched(&self, usual_ms: u32) -> String {
+        (usual_ms * self.takeover_ms.max(TAKEOVER_MS_DEFAULT) / TAKEOVER_MS_DEFAULT).to_string()
     }
 
     pub fn load(state_dir: &Path) -> Result<MemberFile, SetupError> {
@@ -135,8 +158,8 @@ impl MemberFile {
             ("--initial-cluster", self.initial_cluster.clone()),
             ("--initial-cluster-state", state.to_owned()),
             ("--initial-cluster-token", self.cluster_token.clone()),
-            ("--heartbeat-interval", HEARTBEAT_MS.to_string()),
-            ("--election-timeout", ELECTION_MS.to_string()),
+            ("--heartbeat-interval", self.stretched(HEARTBEAT_MS)),
+            ("--election-timeout", self.stretched(ELECTION_MS)),
             ("--quota-backend-bytes", QUOTA_BYTES.to_string()),
             ("--auto-compaction-mode", "revision".to_owned()),
             ("--auto-compaction-retention", REVISIONS.to_string()),

@@ -7,9 +7,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base::{ArrayId, HeadId};
-use pair::{LinkKey, Portal, Term};
+use pair::{LinkKey, Portal, Term, Timing};
 use register::{Authority, Identity};
 use serde::{Deserialize, Serialize};
 
@@ -74,12 +75,24 @@ pub struct PairFile {
     /// Paths of drives that both heads are to see when the array is started next.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<String>,
+    /// After how many milliseconds of silence a partner takes over. The same on both heads: the lease of one ends before the grace time of the
+    /// other.
+    #[serde(default = "takeover_ms", skip_serializing_if = "is_takeover_ms")]
+    pub takeover_ms: u32,
     /// The term that the register of a new pair begins with: later than all that the array's pools have seen.
     #[serde(default = "first_term", skip_serializing_if = "is_first_term")]
     pub first_term: Term,
     /// The register does not name the other head any more. At its next start this head is alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_forgotten: bool,
+}
+
+pub(crate) fn takeover_ms() -> u32 {
+    pair::TAKEOVER_MS_DEFAULT
+}
+
+pub(crate) fn is_takeover_ms(takeover_ms: &u32) -> bool {
+    *takeover_ms == pair::TAKEOVER_MS_DEFAULT
 }
 
 fn first_term() -> Term {
@@ -140,6 +153,9 @@ impl PairFile {
         if self.listen.is_empty() || !addresses(&self.listen) || !addresses(&self.partner_listen) {
             return Some("the addresses to listen on cannot be used");
         }
+        if Timing::for_takeover(self.takeover_ms).is_none() {
+            return Some("the time of a takeover is too short or too long");
+        }
         if self.members.is_empty() || self.members.len() > MEMBERS_MAX {
             return Some("the number of members of etcd is wrong");
         }
@@ -170,9 +186,15 @@ impl PairFile {
         }
     }
 
+    /// The times of this pair.
+    pub fn timing(&self) -> Timing {
+        Timing::for_takeover(self.takeover_ms).expect("it was checked when it was loaded")
+    }
+
     /// A client of the register.
     pub fn register(&self) -> Result<register::Client, SetupError> {
-        Ok(register::Client::new(&self.array.to_string(), self.members.clone(), &self.identity())?)
+        let client = register::Client::new(&self.array.to_string(), self.members.clone(), &self.identity())?;
+        Ok(client.with_patience(Duration::from_millis(self.takeover_ms.into())))
     }
 }
 
@@ -198,6 +220,7 @@ pub(crate) mod tests {
             members: vec!["192.0.2.1:3263".to_owned()],
             convert: Vec::new(),
             share: Vec::new(),
+            takeover_ms: takeover_ms(),
             first_term: Term(1),
             is_forgotten: false,
         }

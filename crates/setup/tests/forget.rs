@@ -65,7 +65,9 @@ async fn the_owner_forgets_the_other_head_and_is_alone() {
 
     // and a pair can be made again, in a later term
     first.door.stop().await;
-    let again = setup::create(first.server.path(), A, ARRAY, 7, &first.server.ports).expect("it is alone");
+    let again =
+        setup::create(first.server.path(), A, ARRAY, 7, &first.server.ports, pair::TAKEOVER_MS_DEFAULT)
+            .expect("it is alone");
     first.server.start_member();
     let value = setup::found_register(&again.pair).await.expect("etcd starts");
     assert_eq!((value.term.0, value.owner, value.partner), (8, A, again.pair.partner));

@@ -22,7 +22,7 @@ type Text = Result<String, String>;
 pub fn pair(pair: &Pair, out: &mut dyn Write) -> ExitCode {
     finish(
         match pair {
-            Pair::Create(listen) => create(listen),
+            Pair::Create { listen, takeover_after } => create(listen, *takeover_after),
             Pair::Token { purpose, place } => token(*purpose, place),
             Pair::Join { token, listen } => join(token, listen),
             Pair::Replace(place) => replace(place),
@@ -73,14 +73,15 @@ fn words(error: SetupError) -> String {
     error.to_string()
 }
 
-fn create(listen: &Listen) -> Text {
+fn create(listen: &Listen, takeover_ms: u32) -> Text {
     let state_dir = state_dir(&listen.place)?;
     let kept = kept_catalog(&state_dir)?;
     kept.as_ref().map_or(Ok(()), refuse_raw_volumes)?;
     let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
     let term = kept.as_ref().map_or(0, Catalog::term);
     let array = kept.map_or_else(|| make_array(&state_dir), |catalog| Ok(catalog.array()))?;
-    let created = setup::create(&state_dir, head, array, term, &ports(listen)?).map_err(words)?;
+    let created =
+        setup::create(&state_dir, head, array, term, &ports(listen)?, takeover_ms).map_err(words)?;
     Ok(format!(
         "This head is the first of a pair. To go on:\n\n{}\non the other server:\n\n{}\non a third machine, which needs no drives:\n\n{}",
         start_units(&["tangelo-register", "tangelo"]),

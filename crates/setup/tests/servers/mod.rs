@@ -134,7 +134,8 @@ pub async fn open_door(server: &Server) -> (Running, Arc<Mutex<Vec<DoorEvent>>>)
 
 pub async fn create(test: u8) -> (First, Created) {
     let mut server = Server::new(test, 1);
-    let created = setup::create(server.path(), A, ARRAY, 0, &server.ports).expect("it is alone");
+    let created = setup::create(server.path(), A, ARRAY, 0, &server.ports, pair::TAKEOVER_MS_DEFAULT)
+        .expect("it is alone");
     server.start_member();
     let first = setup::found_register(&created.pair).await.expect("etcd starts");
     assert_eq!(first, Register::first(A, created.pair.partner, Term(1)));

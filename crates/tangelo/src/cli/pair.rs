@@ -9,7 +9,14 @@ use super::Destruction;
 #[derive(Subcommand, Debug)]
 pub enum Pair {
     /// Make this head the first of a pair; prints the commands for the other head and for the witness
-    Create(Listen),
+    Create {
+        #[command(flatten)]
+        listen: Listen,
+        /// After which time without a sign of the owner the partner takes over: 300ms to 30s. All other times of the pair, and of etcd, are
+        /// in proportion. Longer ones are for slow or overloaded machines and networks; hosts then wait longer
+        #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = takeover_ms)]
+        takeover_after: u32,
+    },
     /// Print another command for a server that joins; each works once, within an hour
     Token {
         /// What joins
@@ -63,7 +70,7 @@ impl Pair {
     pub fn is_local(&self) -> bool {
         matches!(
             self,
-            Pair::Create(_)
+            Pair::Create { .. }
                 | Pair::Token { .. }
                 | Pair::Join { .. }
                 | Pair::Replace(_)
@@ -129,4 +136,30 @@ pub struct Listen {
     pub addresses: Vec<String>,
     #[command(flatten)]
     pub place: Place,
+}
+
+/// A time in milliseconds or seconds, as milliseconds.
+fn takeover_ms(text: &str) -> Result<u32, String> {
+    let (number, factor) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (text.strip_suffix('s').unwrap_or_default(), 1000),
+    };
+    let ms = number.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    let range = pair::TAKEOVER_MS_MIN..=pair::TAKEOVER_MS_MAX;
+    ms.filter(|ms| range.contains(ms)).ok_or_else(|| "it must be 300ms to 30s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::takeover_ms;
+
+    #[test]
+    fn the_time_of_a_takeover_has_a_unit_and_a_range() {
+        for (text, ms) in [("500ms", 500), ("300ms", 300), ("2s", 2000), ("30s", 30_000)] {
+            assert_eq!(takeover_ms(text), Ok(ms));
+        }
+        for text in ["", "500", "299ms", "31s", "s", "ms", "-1s", "5000000s", "0.5s"] {
+            assert!(takeover_ms(text).is_err(), "{text}");
+        }
+    }
 }

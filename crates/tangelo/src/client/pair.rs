@@ -22,7 +22,7 @@ pub(super) async fn status(server: &Server) -> Result<Shown, Failure> {
 pub(super) async fn pair(pair: &cli::Pair, server: &Server) -> Result<Shown, Failure> {
     match pair {
         cli::Pair::Status => Ok(show(server.get::<Pair>("/v1/pair").await?)),
-        cli::Pair::Create(_)
+        cli::Pair::Create { .. }
         | cli::Pair::Token { .. }
         | cli::Pair::Join { .. }
         | cli::Pair::Replace(_)

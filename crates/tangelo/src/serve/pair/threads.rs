@@ -84,6 +84,7 @@ pub struct Threads {
     pub portals: Portals,
     identity: Identity,
     addresses: Vec<SocketAddr>,
+    timing: Timing,
     starts: Vec<Sender<ArrayStart>>,
 }
 
@@ -92,7 +93,8 @@ impl Threads {
     pub fn start_array(&mut self, term: Term, options: MirrorOptions, parameters: StartParameters) {
         let (mirrored, mut first) = (Mirrored::default(), Some((options, parameters)));
         let (identity, addresses) = (self.identity.clone(), self.addresses.clone());
-        let owner = OwnerOptions { identity, term, addresses, timing: timing(), window_bytes: WINDOW_BYTES };
+        let owner =
+            OwnerOptions { identity, term, addresses, timing: self.timing, window_bytes: WINDOW_BYTES };
         for (start, shard) in self.starts.drain(..).zip(&self.shards) {
             let (mirrored, owner) = (mirrored.clone(), owner.clone());
             let start_shard = ArrayStart { mirrored, owner, first: first.take() };
@@ -116,8 +118,9 @@ fn identity(file: &PairFile) -> Identity {
     }
 }
 
-fn timing() -> Timing {
-    Timing { handover: HANDOVER_TIME, ..Timing::default() }
+fn timing(file: &PairFile) -> Timing {
+    let timing = file.timing();
+    Timing { handover: HANDOVER_TIME.max(timing.handover), ..timing }
 }
 
 /// Starts them all.
@@ -140,7 +143,7 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
         identity: identity.clone(),
         addresses: addresses.clone(),
         partner: partner.clone(),
-        timing: timing(),
+        timing: timing(file),
         reads: Reads::Leased,
         drives: paths_of(&prepared.drives),
         heard,
@@ -171,7 +174,8 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
     let mut mailboxes = shards.mailboxes;
     let head = HeadMailbox(mailboxes.pop().expect("the head's is the last"));
     let shards = mailboxes;
-    Ok(Threads { head, shards, questions, wishes, partner, portals, identity, addresses, starts })
+    let timing = timing(file);
+    Ok(Threads { head, shards, questions, wishes, partner, portals, identity, addresses, timing, starts })
 }
 
 /// Until the process ends.
