@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::{DriveNote, Worded};
+
 /// A drive: a block device or a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriveStatus {
@@ -28,9 +30,10 @@ pub struct DriveStatus {
     /// Its id in its pool, 32 hexadecimal digits; empty for a drive of no pool.
     #[serde(default)]
     pub id: String,
-    /// What there is to know beside that, in plain words; may be empty.
-    #[serde(default)]
-    pub note: String,
+    /// What there is to know beside that; null if there is nothing.
+    #[serde(default, with = "crate::worded::optional")]
+    #[schema(value_type = Option<Worded<DriveNote>>)]
+    pub note: Option<DriveNote>,
 }
 
 /// What went wrong with a drive for as long as it has been in its pool.

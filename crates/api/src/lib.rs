@@ -4,7 +4,10 @@
 //! Every command goes to shard 0 and is answered exactly once through its [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Commands may contain secrets; answers never do.
 
+mod activity;
+mod change;
 mod command;
+mod drive_note;
 mod drives;
 mod error;
 mod event;
@@ -24,8 +27,15 @@ mod status;
 mod transfer;
 mod upkeep;
 mod volume_condition;
+pub mod worded;
 
+pub use activity::PoolActivity;
+pub use change::{
+    ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
+    PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
+};
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
+pub use drive_note::DriveNote;
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
 pub use env::IoError;
 pub use error::{CommandError, CommandErrorKind, CommandRefusal};
@@ -68,3 +78,4 @@ pub use transfer::{
 };
 pub use upkeep::{LastScrub, RepairStatus, ScrubStatus, Upkeep};
 pub use volume_condition::VolumeCondition;
+pub use worded::{InWords, Worded};

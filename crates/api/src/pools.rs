@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DriveStatus, Health, PoolSettings, ProblemFacts, RepairStatus, ScrubStatus};
+use crate::{
+    DriveStatus, Health, PoolActivity, PoolSettings, ProblemFacts, RepairStatus, ScrubStatus, Worded,
+};
 
 /// A pool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -55,8 +57,10 @@ pub struct PoolStatus {
     /// The running repair; null if there is none.
     pub repair: Option<RepairStatus>,
     pub scrub: ScrubStatus,
-    /// What the pool is doing, in plain words.
-    pub activity: Vec<String>,
+    /// What the pool is doing, and has done.
+    #[serde(with = "crate::worded::list")]
+    #[schema(value_type = Vec<Worded<PoolActivity>>)]
+    pub activity: Vec<PoolActivity>,
 }
 
 impl PoolStatus {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ArrayStatus, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics, Origin,
-    PoolStatus, Problem, SnapshotStatus, TransferGrant, VolumeStatus,
+    ArrayStatus, ChangeStep, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics,
+    Origin, PoolStatus, Problem, SnapshotStatus, TransferGrant, VolumeStatus,
 };
 
 /// The answer to a command that was carried out.
@@ -26,8 +26,7 @@ pub enum Reply {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     pub dry_run: bool,
-    /// One line for each change, for people to read.
-    pub lines: Vec<String>,
+    pub steps: Vec<ChangeStep>,
     /// Hosts that gained or lost something by it.
     pub hosts_affected: Vec<String>,
     /// What was made, as it is now; nothing for a removal or a dry run.

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::volume_condition::condition_json::{self, ConditionJson};
 use crate::{
-    AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus,
+    AccessState, BinnedStatus, CopySpace, DriveStatus, Health, IoError, PoolStatus, Problem, ScheduleStatus,
     VolumeCondition,
 };
 
@@ -143,6 +143,34 @@ pub struct PortalStatus {
     pub hosts: Vec<String>,
     /// It is a portal of the other head of the pair, which forwards what hosts send.
     pub forwarded: bool,
-    /// Why it does not listen; empty if it does.
-    pub error: String,
+    /// Why it does not listen; null if it does.
+    #[serde(with = "portal_error_json")]
+    #[schema(value_type = Option<portal_error_json::PortalErrorJson>)]
+    pub error: Option<IoError>,
+}
+
+/// The error of a portal in JSON, with its words.
+mod portal_error_json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use utoipa::ToSchema;
+
+    use crate::{IoError, IoErrorName};
+
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[schema(as = PortalError)]
+    pub(super) struct PortalErrorJson {
+        #[serde(with = "IoErrorName")]
+        #[schema(value_type = IoErrorName)]
+        cause: IoError,
+        /// The same in words, for people; the words may change.
+        text: String,
+    }
+
+    pub(super) fn serialize<S: Serializer>(error: &Option<IoError>, to: S) -> Result<S::Ok, S::Error> {
+        error.map(|cause| PortalErrorJson { cause, text: cause.to_string() }).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<IoError>, D::Error> {
+        Ok(Option::<PortalErrorJson>::deserialize(from)?.map(|json| json.cause))
+    }
 }

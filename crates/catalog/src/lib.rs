@@ -52,7 +52,7 @@ pub use number::UnitNumber;
 pub use reservation::{KeptHold, KeptRegistrant, KeptRegistration, KeptReservations};
 pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};
-pub use settings::{POOL_SETTINGS, PoolSetting, PoolSettings, ScrubRecord, Unit, period};
+pub use settings::{POOL_SETTING_NAMES, POOL_SETTINGS, PoolSetting, PoolSettings, ScrubRecord, Unit, period};
 pub use snapshot::Snapshot;
 pub use spare::{Joined, Spares};
 pub use update::{HostUpdate, Setting};

@@ -187,7 +187,10 @@ pub struct PoolSetting {
 macro_rules! stored {
     ($($(#[$doc:meta])* $name:ident: $answer:ty = $setting:expr;)*) => {
         /// What is known of each setting, in the order of the table.
-        pub const POOL_SETTINGS: [PoolSetting; [$(stringify!($name)),*].len()] = [$($setting),*];
+        pub const POOL_SETTINGS: [PoolSetting; POOL_SETTING_NAMES.len()] = [$($setting),*];
+
+        /// The name of each in requests and in the catalog, in the order of the table.
+        pub const POOL_SETTING_NAMES: &[&str] = &[$(stringify!($name)),*];
 
         /// What the administrator has set of a pool; what is not set is the program's choice.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

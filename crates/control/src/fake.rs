@@ -55,79 +55,114 @@ impl FakeArray {
             Command::Metrics => Ok(Reply::Metrics(Box::new(metrics(&status)))),
             Command::Status => Ok(Reply::Status(Box::new(status))),
             Command::PoolCreate { pool, dry_run } => {
-                changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])
+                let NewPool { name: pool, protection, drives, .. } = pool;
+                let drives = drives.len() as u64;
+                changed(dry_run, PoolStep::CreatePool { pool, protection, drives }, vec![])
             }
-            Command::Upkeep { upkeep, dry_run } => changed(dry_run, vec![format!("{upkeep:?}")], vec![]),
-            Command::DriveLocate { path, seconds } => {
-                changed(false, vec![format!("{path} blinks for {seconds} s")], vec![])
+            Command::Upkeep { upkeep, dry_run } => changed(dry_run, told(upkeep), vec![]),
+            Command::DriveLocate { path: drive, seconds } => {
+                changed(false, DriveStep::BlinkDrive { drive, seconds }, vec![])
             }
-            Command::PoolDelete { name, eradicate, dry_run } => {
-                changed(dry_run, vec![format!("delete pool {name}, eradicate: {eradicate}")], vec![])
+            Command::PoolDelete { dry_run, .. } => changed(dry_run, told(command), vec![]),
+            Command::DriveWipe { path: drive, dry_run } => {
+                let erase = DriveStep::EraseDrive { drive, size_bytes: 1 << 40, holds: None };
+                changed(dry_run, erase, vec![])
             }
-            Command::DriveWipe { path, dry_run } => changed(dry_run, vec![format!("erase {path}")], vec![]),
-            Command::DriveClear { drive, dry_run } => {
-                changed(dry_run, vec![format!("clear {drive:?}")], vec![])
-            }
-            Command::HostUpdate { name, update, dry_run } => {
-                changed(dry_run, vec![format!("host {name}: {update:?}")], vec![name])
-            }
+            Command::DriveClear { drive, dry_run } => changed(dry_run, told(drive), vec![]),
+            Command::HostUpdate { name, update, dry_run } => changed(dry_run, told(update), vec![name]),
             Command::Rename { of, name, dry_run } => {
-                changed(dry_run, vec![format!("rename {of:?} to {name}")], vec![])
+                changed(dry_run, ArrayStep::Rename { what: of.subject(), name }, vec![])
             }
-            Command::DrivesFound(paths) => changed(false, vec![format!("{} drives", paths.len())], vec![]),
+            Command::DrivesFound(paths) => changed(false, told(paths.len()), vec![]),
             Command::VolumeCreate { volume, .. } if status.volumes.iter().any(|v| v.name == volume.name) => {
                 let message = format!("there is a volume called \"{}\" already", volume.name);
                 Err(CommandError::new(CommandErrorKind::AlreadyExists, message, "choose another name"))
             }
-            Command::VolumeCreate { volume, dry_run } => {
-                changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
-            }
+            Command::VolumeCreate { volume, dry_run } => changed(dry_run, created(volume), vec![]),
             Command::VolumeResize { name, size_bytes, dry_run, .. } => {
-                if !status.volumes.iter().any(|volume| volume.name == name) {
-                    return Err(missing("volume", &name));
-                }
-                changed(dry_run, vec![format!("resize volume {name} to {size_bytes} bytes")], vec![])
+                resized(&status, name, size_bytes, dry_run)
             }
-            Command::VolumeAccess { name, access, dry_run } => {
-                changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
+            Command::VolumeAccess { name: volume, access: GroupAccess { group, state: after }, dry_run } => {
+                let before = AccessState::ActiveOptimized;
+                changed(dry_run, ArrayStep::SetAccess { volume, group, before, after }, vec![])
             }
             Command::VolumeDelete { name, unmap, dry_run, .. } => deleted(&status, &name, unmap, dry_run),
             Command::TransferBegin { .. } | Command::TransferComplete { .. } => transfer(&status, command),
-            Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
-            Command::Schedule { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
+            Command::Copy { order, dry_run } => changed(dry_run, told(order), vec![]),
+            Command::Schedule { order, dry_run } => changed(dry_run, told(order), vec![]),
             Command::SnapshotList { volume } => listed(&status, volume),
             Command::HostCreate { host, dry_run } => {
-                changed(dry_run, vec![format!("create host {}", host.name)], vec![])
+                let (host, initiators) = (host.name, host.initiators);
+                changed(dry_run, HostStep::CreateHost { host, initiators }, vec![])
             }
             Command::HostDelete { name, dry_run, .. } => {
-                changed(dry_run, vec![format!("delete host {name}")], vec![name.clone()])
+                changed(dry_run, HostStep::DeleteHost { host: name.clone() }, vec![name])
             }
-            Command::Map { volume, host, lun, dry_run, .. } => {
-                let lun = lun.unwrap_or(0);
-                changed(dry_run, vec![format!("map {volume} to {host} as LUN {lun}")], vec![host])
+            Command::Map { volume, host, lun, read_only, dry_run } => {
+                let (lun, hosts) = (lun.unwrap_or(0), vec![host.clone()]);
+                let libiscsi_lun = lun;
+                let map = HostStep::MapVolume { volume, host, lun, libiscsi_lun, read_only };
+                changed(dry_run, map, hosts)
             }
             Command::Unmap { volume, host, dry_run } => {
-                changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
+                let hosts = vec![host.clone()];
+                changed(dry_run, HostStep::UnmapVolume { volume, host }, hosts)
             }
             Command::Events { .. } => Ok(Reply::Events(EventPage::default())),
             Command::Reload { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::PairProblems(_) => changed(false, vec![], vec![]),
+            | Command::PairProblems(_) => Ok(Reply::Changed(unchanged())),
             Command::Shutdown => Ok(Reply::Stopped),
         }
     }
 }
 
-fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, CommandError> {
-    Ok(Reply::Changed(Change { dry_run, lines, hosts_affected, made: None }))
+fn changed(
+    dry_run: bool,
+    step: impl Into<ChangeStep>,
+    hosts_affected: Vec<String>,
+) -> Result<Reply, CommandError> {
+    Ok(Reply::Changed(Change { dry_run, steps: vec![step.into()], hosts_affected, made: None }))
+}
+
+fn unchanged() -> Change {
+    Change { dry_run: false, steps: Vec::new(), hosts_affected: Vec::new(), made: None }
+}
+
+fn resized(
+    status: &ArrayStatus,
+    volume: String,
+    after_bytes: u64,
+    dry_run: bool,
+) -> Result<Reply, CommandError> {
+    let Some(known) = status.volumes.iter().find(|known| known.name == volume) else {
+        return Err(missing("volume", &volume));
+    };
+    let before_bytes = known.size_bytes;
+    changed(dry_run, VolumeStep::ResizeVolume { volume, before_bytes, after_bytes }, vec![])
+}
+
+/// What was asked for, so that a test sees it in the answer.
+fn told(asked: impl std::fmt::Debug) -> ArrayStep {
+    ArrayStep::Recorded { words: format!("{asked:?}") }
+}
+
+fn created(new: NewVolume) -> VolumeStep {
+    let backing = match new.backing {
+        NewBacking::Pool(pool) => VolumeBacking::Pool(pool),
+        NewBacking::Raw(path) => VolumeBacking::Raw(path),
+        NewBacking::Memory => VolumeBacking::Memory,
+        NewBacking::Null => VolumeBacking::Null,
+    };
+    VolumeStep::CreateVolume { volume: new.name, size_bytes: new.size_bytes.unwrap_or(1 << 40), backing }
 }
 
 fn transfer(status: &ArrayStatus, command: Command) -> Result<Reply, CommandError> {
     let (order, dry_run) = match command {
         Command::TransferBegin { order, dry_run, .. } => (order, dry_run),
         Command::TransferComplete { volume, .. } => {
-            return changed(false, vec![format!("import volume {volume}")], vec![]);
+            return changed(false, VolumeStep::ImportVolume { volume }, vec![]);
         }
         other => unreachable!("{other:?} is not about transfers"),
     };
@@ -136,7 +171,8 @@ fn transfer(status: &ArrayStatus, command: Command) -> Result<Reply, CommandErro
         return Err(missing("volume", volume));
     }
     if dry_run {
-        return changed(true, vec![format!("fill volume {volume}")], vec![]);
+        let fill = VolumeStep::FillVolume { volume: volume.clone(), replaces: false };
+        return changed(true, fill, vec![]);
     }
     Ok(Reply::TransferBegan(TransferGrant {
         transfer: TransferId(1),
@@ -158,7 +194,9 @@ fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Resu
         let hint = "unmap it first, or delete it with --unmap";
         return Err(CommandError::new(CommandErrorKind::InUse, message, hint));
     }
-    changed(dry_run, vec![format!("delete volume {name}")], hosts)
+    let delete =
+        VolumeStep::DeleteVolume { volume: name.to_owned(), size_bytes: volume.size_bytes, device: None };
+    changed(dry_run, delete, hosts)
 }
 
 /// The first volume has snapshots, others have none.
@@ -237,7 +275,7 @@ fn drive(index: usize) -> DriveStatus {
         read_latency_us: Some(90),
         write_latency_us: None,
         id: format!("{index:032x}"),
-        note: String::new(),
+        note: None,
     }
 }
 
@@ -369,7 +407,7 @@ pub fn healthy() -> ArrayStatus {
             group: 1,
             hosts: Vec::new(),
             forwarded: false,
-            error: String::new(),
+            error: None,
         }],
         drives: vec![spare],
         pools: vec![PoolStatus {
@@ -433,9 +471,9 @@ pub fn degraded() -> ArrayStatus {
         seconds_left: Some(216),
         short_bytes: 0,
     });
-    pool.activity = pool.repair.iter().map(|repair| repair.to_string()).collect();
+    pool.activity = pool.repair.iter().cloned().map(PoolActivity::Repair).collect();
     let failed = &mut pool.drives[2];
-    failed.note = "taken out for its errors: replace it".to_owned();
+    failed.note = Some(DriveNote::Failed {});
     (failed.state, failed.errors) = (DriveState::Failed, DriveErrors { read: 3, write: 1, checksum: 12 });
     let lost = LostDrive { drive: failed.path.clone(), bay: failed.bay.clone(), how: DriveLoss::Failed };
     let repair = pool.repair.clone();

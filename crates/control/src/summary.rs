@@ -206,7 +206,7 @@ fn pool_list(names: &[&str]) -> String {
 
 /// Commands with which a Linux host finds the array and logs in.
 fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
-    let Some(portal) = array.portals.iter().find(|portal| portal.error.is_empty()) else { return Vec::new() };
+    let Some(portal) = array.portals.iter().find(|portal| portal.error.is_none()) else { return Vec::new() };
     let address = match portal.address.parse::<std::net::SocketAddr>() {
         Ok(address) if address.ip().is_unspecified() => format!("{host_name}:{}", address.port()),
         _ => portal.address.clone(),
@@ -220,7 +220,7 @@ fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{LastScrub, PortalStatus, Problem, ProblemFacts, Subject};
+    use api::{IoError, LastScrub, PortalStatus, Problem, ProblemFacts, Subject};
 
     fn pool(name: &str, health: Health, failures_survivable: u8) -> PoolStatus {
         PoolStatus {
@@ -381,14 +381,15 @@ mod tests {
     fn connecting_goes_to_a_portal_that_listens() {
         let mut status = array(vec![], vec![]);
         assert!(connect_lines(&status, "san1").is_empty());
-        let portal = |address: &str, error: &str| PortalStatus {
+        let portal = |address: &str, error| PortalStatus {
             address: address.to_owned(),
             group: 1,
             hosts: Vec::new(),
             forwarded: false,
-            error: error.to_owned(),
+            error,
         };
-        status.portals = vec![portal("10.0.0.1:3260", "address in use"), portal("0.0.0.0:3261", "")];
+        status.portals =
+            vec![portal("10.0.0.1:3260", Some(IoError::AddressInUse)), portal("0.0.0.0:3261", None)];
         let lines = connect_lines(&status, "san1");
         assert_eq!(lines[0], "iscsiadm -m discovery -t sendtargets -p san1:3261");
         assert_eq!(lines[1], "iscsiadm -m node -T iqn.2026-11.io.tangelo:0 -p san1:3261 --login");

@@ -4,7 +4,9 @@
 mod common;
 
 use api::Command;
-use api::{Change, Health, NewBacking, NewPool, NewVolume, PortalOptions};
+use api::{
+    Change, ChangeStep, Health, NameList, NewBacking, NewPool, NewVolume, PoolStep, PortalOptions, VolumeStep,
+};
 use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
@@ -100,8 +102,8 @@ fn a_pool_that_has_lost_too_many_drives_is_served_again_after_a_reload() {
     reload(&mut lab, &paths);
     assert_eq!(lab.status().pools[0].health, Health::Offline);
     drives.iter().for_each(|drive| lab.simulation.world.return_drive(*drive));
-    let lines = reload(&mut lab, &paths).lines;
-    assert!(lines.iter().any(|line| line == "open pool fast"), "{lines:?}");
+    let steps = reload(&mut lab, &paths).steps;
+    assert!(steps.contains(&PoolStep::OpenPool { pool: "fast".to_owned() }.into()), "{steps:?}");
     lab.pass(Nanos::from_secs(30));
     let status = lab.status();
     assert_eq!(status.pools[0].health, Health::Healthy, "{:?}", status.problems);
@@ -143,8 +145,9 @@ fn a_raw_device_that_comes_back_is_taken() {
     // the device disappears while it is served: its old handle is useless from then on
     lab.simulation.world.vanish(device, None, false);
     lab.simulation.world.return_drive(device);
-    let lines = reload(&mut lab, &[]).lines;
-    assert!(lines.iter().any(|line| line.contains("old-lun has its device /dev/sdx again")), "{lines:?}");
+    let steps = reload(&mut lab, &[]).steps;
+    let taken = VolumeStep::TakeDevice { volume: "old-lun".to_owned(), device: "/dev/sdx".to_owned() };
+    assert!(steps.contains(&taken.into()), "{steps:?}");
     read_back(&mut lab);
 }
 
@@ -160,11 +163,14 @@ fn what_a_forced_drive_takes_along_is_said() {
     let error = lab.command(Command::PoolCreate { pool: new.clone(), dry_run: false }).unwrap_err();
     assert!(error.message.contains("pool fast, which is offline and has volume thin"), "{error}");
     let forced = NewPool { force: paths[..1].to_vec(), ..new };
-    let lines = lab.change(Command::PoolCreate { pool: forced, dry_run: true }).lines;
-    let said =
-        "pool fast, which is offline, loses /dev/sda: volume thin is lost if the pool cannot do without it";
-    assert!(lines.iter().any(|line| line == said), "{lines:?}");
+    let steps = lab.change(Command::PoolCreate { pool: forced, dry_run: true }).steps;
+    let risk = ChangeStep::from(PoolStep::RiskPool {
+        pool: "fast".to_owned(),
+        drive: paths[0].clone(),
+        volumes: NameList::new(["thin"], 1),
+    });
+    assert!(steps.contains(&risk), "{steps:?}");
     let wipe = Command::DriveWipe { path: paths[0].clone(), dry_run: true };
-    let lines = lab.change(wipe).lines;
-    assert!(lines.iter().any(|line| line == said), "{lines:?}");
+    let steps = lab.change(wipe).steps;
+    assert!(steps.contains(&risk), "{steps:?}");
 }

@@ -2,11 +2,12 @@
 
 mod common;
 
-use api::{Command, Reply};
 use api::{
-    CommandErrorKind, CopyOrder, Health, Keep, NewBacking, NewPool, NewSettings, NewVolume, ScheduleOrder,
-    SnapshotStatus, Upkeep,
+    ChangeStep, CommandErrorKind, CopyOrder, Health, HostStep, Keep, NewBacking, NewPool, NewSettings,
+    NewVolume, NotMapped, PoolActivity, PoolStep, ScheduleOrder, SnapshotStatus, SnapshotStep, Upkeep,
+    VolumeStep, WasMapped,
 };
+use api::{Command, Reply};
 use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
@@ -134,7 +135,9 @@ fn what_was_deleted_comes_back() {
         host.write(&mut lab, 0, 0, &vec![2; MIB as usize / 2]);
         let before = lab.status();
         let dry = Command::VolumeDelete { name: "disk".into(), unmap: true, eradicate: false, dry_run: true };
-        assert!(lab.change(dry).lines[0].contains("into the bin for 1 d, with its snapshot"));
+        let (volume, size_bytes) = ("disk".to_owned(), 64 * MIB);
+        let bin = VolumeStep::BinVolume { volume, size_bytes, seconds: 86_400, snapshots: 1 };
+        assert_eq!(lab.change(dry).steps, [bin.into()]);
         assert_eq!(lab.status().volumes.len(), 1);
         lab.change(delete("disk"));
         assert_eq!(in_bin(&mut lab), ["disk"]);
@@ -148,7 +151,9 @@ fn what_was_deleted_comes_back() {
         power_cut(&mut lab, host);
         assert_eq!(in_bin(&mut lab), ["disk"]);
         let back = lab.change(undelete("disk"));
-        assert!(back.lines.iter().any(|line| line.contains("LUN 0 again")), "{:?}", back.lines);
+        let (volume, host_name) = ("disk".to_owned(), "alpha".to_owned());
+        let again = HostStep::RestoreMapping { volume, host: host_name, number: WasMapped::Lun(0) };
+        assert_eq!(back.steps[1..], [again.into()]);
         let after = lab.status();
         assert_eq!(
             (&after.volumes[0].naa, &after.volumes[0].serial),
@@ -184,11 +189,13 @@ fn what_is_eradicated_gives_back_what_is_said() {
     lab.change(snapshot("disk", "tue"));
     host.write(&mut lab, 0, 0, &vec![3; MIB as usize / 4]);
     lab.change(delete("disk"));
-    let said = lab.change(eradicate("disk")).lines;
-    assert_eq!(said, ["delete volume disk for good, with its 2 snapshots", "768 KiB are given back"]);
+    let said = lab.change(eradicate("disk")).steps;
+    let free = |bytes| ChangeStep::from(PoolStep::FreeSpace { bytes, at_least: false });
+    let gone = VolumeStep::EradicateVolume { volume: "disk".to_owned(), snapshots: 2 };
+    assert_eq!(said, [gone.into(), free(MIB * 3 / 4)]);
     // and all blocks that nobody else has
     let whole = Command::VolumeDelete { name: "copy".into(), unmap: true, eradicate: true, dry_run: false };
-    assert_eq!(lab.change(whole).lines[1], "1 MiB are given back");
+    assert_eq!(lab.change(whole).steps[1], free(MIB));
 }
 
 /// A LUN that another volume has by now stays with that volume.
@@ -202,7 +209,9 @@ fn a_number_that_was_given_away_stays_where_it_is() {
     host.settle(&mut lab, 0);
     host.write(&mut lab, 0, 0, &[9; 4096]);
     let back = lab.change(undelete("disk"));
-    assert!(back.lines.iter().any(|line| line.contains("not mapped to host alpha")), "{:?}", back.lines);
+    let (volume, host_name) = ("disk".to_owned(), "alpha".to_owned());
+    let why = NotMapped::Taken(WasMapped::Lun(0));
+    assert_eq!(back.steps[1..], [HostStep::DropMapping { volume, host: host_name, why }.into()]);
     assert_eq!(lab.status().mappings.len(), 1);
     assert!(host.read(&mut lab, 0, 0, 8) == [9; 4096]);
 }
@@ -220,8 +229,14 @@ fn the_bin_empties_itself() {
     lab.change(delete("by-hand"));
     let settings = NewSettings { bin_seconds: Some(120), ..NewSettings::default() };
     let set = Command::Upkeep { upkeep: Upkeep::Set { pool: "fast".into(), settings }, dry_run: false };
-    let lines = lab.change(set).lines;
-    assert!(lines.iter().any(|line| line == "deleted volumes: in the bin for 2 min"), "{lines:?}");
+    let steps = lab.change(set).steps;
+    let in_bin_for = PoolStep::SetPool {
+        pool: "fast".to_owned(),
+        setting: "bin_seconds".to_owned(),
+        value: Some(120),
+        is_default: false,
+    };
+    assert!(steps.contains(&in_bin_for.into()), "{steps:?}");
     lab.change(delete("disk"));
     let full = lab.status().pools[0].used_bytes;
     lab.change(eradicate("by-hand"));
@@ -294,11 +309,12 @@ fn the_bin_gives_way_before_its_pool_is_full() {
     assert_eq!(in_bin(&mut lab), ["new"]);
     lab.pass(Nanos::from_secs(120));
     assert_eq!(in_bin(&mut lab), ["new"], "one was enough");
-    let activity = lab.status().pools.remove(0).activity.join(" ");
-    assert!(
-        activity.contains("volume old has left the bin") && !activity.contains("volume new"),
-        "{activity}"
-    );
+    let activity = lab.status().pools.remove(0).activity;
+    let gone = activity.into_iter().filter_map(|activity| match activity {
+        PoolActivity::VolumeGaveWay { volume, .. } => Some(volume),
+        _ => None,
+    });
+    assert_eq!(gone.collect::<Vec<_>>(), ["old"]);
 }
 
 /// A promoted clone has the snapshots below it and can be rolled back to them; its origin can be deleted.
@@ -314,7 +330,12 @@ fn a_promoted_clone_stands_on_its_own_snapshots() {
     lab.change(snapshot("copy", "own"));
     let Command::Copy { order, .. } = promote("copy") else { unreachable!() };
     let dry = lab.change(Command::Copy { order, dry_run: true });
-    assert_eq!(dry.lines, ["snapshot disk@mon becomes copy@mon", "snapshot disk@tue becomes copy@tue"]);
+    let moved = |snapshot: &str| {
+        let (from_volume, to_volume) = ("disk".to_owned(), "copy".to_owned());
+        let snapshot = snapshot.to_owned();
+        ChangeStep::from(SnapshotStep::MoveSnapshot { snapshot, from_volume, to_volume })
+    };
+    assert_eq!(dry.steps, [moved("mon"), moved("tue")]);
     assert_eq!(names(&mut lab, "disk"), ["mon", "tue", "wed"]);
     lab.change(promote("copy"));
     assert_eq!(names(&mut lab, "disk"), ["wed"]);

@@ -96,8 +96,8 @@ fn changes_are_told_with_who_made_them() {
     assert_eq!(events[0].sequence, 1);
     assert_eq!(codes(&events)[..2], [EventCode::DaemonStarted, EventCode::PoolOpened]);
     let made = |event: &Event| match &event.facts {
-        EventFacts::ChangeMade { command, origin: Origin::Daemon, lines, .. } => {
-            assert!(!lines.is_empty());
+        EventFacts::ChangeMade { command, origin: Origin::Daemon, steps, .. } => {
+            assert!(!steps.is_empty());
             Some((*command, event.subject.clone()))
         }
         _ => None,

@@ -4,7 +4,9 @@ mod common;
 
 use api::ProblemCode;
 use api::{Command, Reply};
-use api::{CommandErrorKind, Health, Made, NewBacking, NewChap, NewHost, NewVolume};
+use api::{
+    CommandErrorKind, Health, Made, NewBacking, NewChap, NewHost, NewVolume, VolumeBacking, VolumeStep,
+};
 use common::{Lab, memory_volume};
 use sim::{DriveOptions, Patience, World};
 
@@ -17,7 +19,13 @@ fn what_is_made_is_there_and_what_is_not_is_not() {
         assert_eq!(lab.start_result(), Ok(()));
         let command = Command::VolumeCreate { volume: memory_volume("scratch", 16 * MIB), dry_run: true };
         let dry = lab.change(command);
-        assert!(dry.dry_run && dry.made.is_none() && dry.lines[0].contains("16 MiB"), "{dry:?}");
+        let create = VolumeStep::CreateVolume {
+            volume: "scratch".to_owned(),
+            size_bytes: 16 * MIB,
+            backing: VolumeBacking::Memory,
+        };
+        assert!(dry.dry_run && dry.made.is_none(), "{dry:?}");
+        assert_eq!(dry.steps, [create.into()]);
         assert!(lab.status().volumes.is_empty());
         lab.create_memory_volume("scratch", 16 * MIB);
         lab.create_host("pve1", "iqn.1993-08.org.debian:01:abc");

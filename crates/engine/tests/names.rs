@@ -4,7 +4,8 @@ mod common;
 
 use api::{Command, Reply};
 use api::{
-    CommandErrorKind, DriveContent, HostUpdate, Named, NewBacking, NewChap, NewPool, NewVolume, PortalOptions,
+    CommandErrorKind, DriveContent, DriveNote, HostUpdate, Named, NewBacking, NewChap, NewPool, NewVolume,
+    PortalOptions,
 };
 use common::Lab;
 use common::host::Host;
@@ -64,7 +65,7 @@ fn hosts_go_on_while_everything_gets_another_name() {
     ] {
         let dry = lab.change(Command::Rename { of: of.clone(), name: name.into(), dry_run: true });
         let done = lab.change(rename(of, name));
-        assert_eq!(dry.lines, done.lines);
+        assert_eq!(dry.steps, done.steps);
     }
     assert_eq!(alpha.read(&mut lab, 0, 8, 1), [7; 512], "the session goes on, and its LUN is the same");
     let status = lab.status();
@@ -147,8 +148,8 @@ fn a_pool_is_deleted_when_nothing_in_it_is_needed() {
     let dry = lab.change(Command::PoolDelete { name: "fast".into(), eradicate: true, dry_run: true });
     assert_eq!(lab.status().pools.len(), 1);
     let done = lab.change(delete_pool(true));
-    assert_eq!(dry.lines, done.lines);
-    assert_eq!(done.lines.len(), 2 + 4, "{done:?}");
+    assert_eq!(dry.steps, done.steps);
+    assert_eq!(done.steps.len(), 2 + 4, "{done:?}");
     let status = lab.status();
     assert!(status.pools.is_empty() && status.bin.is_empty(), "{status:?}");
     for drive in 0..4 {
@@ -213,9 +214,10 @@ fn a_drive_that_was_away_does_not_bring_a_deleted_pool_back() {
     assert_eq!(content(&mut lab, "/dev/sd3"), in_pool("fast"));
     let Ok(Reply::Drives(drives)) = lab.command(Command::DriveList) else { panic!("no list") };
     let note = &drives.iter().find(|drive| drive.path == "/dev/sd3").unwrap().note;
-    assert!(note.contains("has been deleted"), "{note}");
+    let deleted = DriveNote::PoolDeleted { pool: "fast".to_owned(), drive: "/dev/sd3".to_owned() };
+    assert_eq!(*note, Some(deleted));
     let wipe = |dry_run| Command::DriveWipe { path: "/dev/sd3".into(), dry_run };
-    assert_eq!(lab.change(wipe(true)).lines, lab.change(wipe(false)).lines);
+    assert_eq!(lab.change(wipe(true)).steps, lab.change(wipe(false)).steps);
     assert_eq!(content(&mut lab, "/dev/sd3"), blank());
 }
 

@@ -55,7 +55,7 @@ fn a_pool_is_found_again_with_all_that_describes_the_array() {
         assert!(matches!(&listed, Reply::Drives(drives) if drives.len() == 4
             && drives.iter().all(|drive| drive.content == DriveContent::Blank && drive.size_bytes == GIB)));
         let dry = lab.change(Command::PoolCreate { pool: pool("fast", "parity-1", &paths), dry_run: true });
-        assert_eq!(dry.lines.len(), 5, "{dry:?}");
+        assert_eq!(dry.steps.len(), 5, "{dry:?}");
         let change = lab.change(create(pool("fast", "parity-1", &paths)));
         let Some(Made::Pool(made)) = change.made else { panic!("{change:?}") };
         assert_eq!((made.health, made.failures_survivable, made.lanes), (Health::Healthy, 1, shards));

@@ -4,7 +4,7 @@
 mod common;
 
 use api::ProblemCode;
-use api::{AccessState, GroupAccess, NewBacking, NewPool, NewVolume};
+use api::{AccessState, ArrayStep, ChangeStep, GroupAccess, NewBacking, NewPool, NewVolume};
 use api::{Command, PortalOptions};
 use base::Nanos;
 use block::Payload;
@@ -39,8 +39,8 @@ fn options(group: u16, hosts: &[&str]) -> PortalOptions {
     PortalOptions { address: portal_of(group, 0), group, hosts, forwarded: false }
 }
 
-fn reload(lab: &mut Lab, portals: Vec<PortalOptions>) -> Vec<String> {
-    lab.change(Command::Reload { portals, drives: (0..3).map(drive).collect() }).lines
+fn reload(lab: &mut Lab, portals: Vec<PortalOptions>) -> Vec<ChangeStep> {
+    lab.change(Command::Reload { portals, drives: (0..3).map(drive).collect() }).steps
 }
 
 fn drive(number: u16) -> String {
@@ -192,7 +192,9 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
         lab.pass(head_start);
         let changed = give(&mut lab, 2, AccessState::Standby).unwrap();
         let api::Reply::Changed(change) = changed else { panic!("{changed:?}") };
-        assert_eq!(change.lines, ["portal group 2 of volume one from active/optimized to standby"]);
+        let (before, after) = (AccessState::ActiveOptimized, AccessState::Standby);
+        let step = ArrayStep::SetAccess { volume: "one".to_owned(), group: 2, before, after };
+        assert_eq!(change.steps, [step.into()]);
         assert_eq!(change.hosts_affected, ["alpha", "beta"]);
         // ended commands are being answered; commands that arrived later are refused, the first with the notification
         lab.pass(Nanos::from_secs(1));
@@ -310,8 +312,9 @@ fn two_hosts_that_change_states_at_once_leave_one_result() {
 #[test]
 fn a_portal_for_some_hosts_lets_nobody_else_in() {
     let mut lab = array(70, 2);
-    let lines = reload(&mut lab, vec![options(1, &[]), options(2, &["beta"]), options(3, &[])]);
-    assert_eq!(lines, [format!("{} is for beta", portal_of(2, 0))]);
+    let steps = reload(&mut lab, vec![options(1, &[]), options(2, &["beta"]), options(3, &[])]);
+    let (portal, hosts) = (portal_of(2, 0).to_string(), vec!["beta".to_owned()]);
+    assert_eq!(steps, [ArrayStep::AdmitHosts { portal, hosts }.into()]);
     let alpha = params(&mut lab, ALPHA);
     let refused = Host::start(&mut lab, portal_of(2, 0), alpha);
     refused.wait_closed(&mut lab);

@@ -3,7 +3,10 @@
 mod common;
 
 use api::{Command, Reply};
-use api::{CommandErrorKind, Health, NewBacking, NewPool, NewVolume, PortalOptions, VolumeStatus};
+use api::{
+    CommandErrorKind, DriveNote, Health, NewBacking, NewPool, NewVolume, PortalOptions, VolumeStatus,
+    VolumeStep,
+};
 use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
@@ -89,11 +92,11 @@ fn what_blocks_of_4_kib_leave_out_is_said() {
     let world = World::new(2, None);
     world.add_drive(DriveOptions::new(DEVICE, SECTORS * SECTOR));
     let mut lab = Lab::in_world(world, 1, &[]);
-    let lines = lab.change(Command::VolumeCreate { volume: raw(4096), dry_run: true }).lines;
-    let said = |line: &String| line.contains("leave out the last 1536 bytes of /dev/sdx");
-    assert!(lines.iter().any(said), "{lines:?}");
-    let lines = lab.change(Command::VolumeCreate { volume: raw(512), dry_run: true }).lines;
-    assert!(!lines.iter().any(said), "{lines:?}");
+    let steps = lab.change(Command::VolumeCreate { volume: raw(4096), dry_run: true }).steps;
+    let left_out = VolumeStep::LeaveOutBytes { device: DEVICE.to_owned(), bytes: 1536 };
+    assert_eq!(steps[1..], [left_out.into()]);
+    let steps = lab.change(Command::VolumeCreate { volume: raw(512), dry_run: true }).steps;
+    assert_eq!(steps.len(), 1, "{steps:?}");
     lab.change(Command::VolumeCreate { volume: raw(4096), dry_run: false });
     assert_eq!(volume(&mut lab).size_bytes, 8 * MIB);
     // an invalid block size is an error, and the program continues
@@ -248,12 +251,11 @@ fn a_drive_of_a_pool_that_grew_is_shown_with_what_is_not_used() {
         let Ok(Reply::Drives(drives)) = lab.command(Command::DriveList) else { panic!("no drives") };
         drives.into_iter().map(|drive| (drive.size_bytes, drive.note)).collect::<Vec<_>>()
     };
-    assert_eq!(shown(&mut lab), [(1 << 30, String::new()), (1 << 30, String::new())]);
+    assert_eq!(shown(&mut lab), [(1 << 30, None), (1 << 30, None)]);
     lab.simulation.world.resize(drives[1], 3 << 30);
     let now = shown(&mut lab);
-    assert_eq!((now[0].0, now[0].1.as_str(), now[1].0), (1 << 30, "", 3 << 30));
-    assert!(
-        now[1].1.starts_with("has become larger, and 2") && now[1].1.contains("of it are not used"),
-        "{now:?}"
-    );
+    assert_eq!((&now[0], now[1].0), (&(1 << 30, None), 3 << 30));
+    let is_larger =
+        |note: &DriveNote| matches!(note, DriveNote::Larger { unused_bytes: 2_147_000_000.., .. });
+    assert!(now[1].1.as_ref().is_some_and(is_larger), "{now:?}");
 }

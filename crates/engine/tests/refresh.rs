@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use api::Command;
-use api::{CommandErrorKind, CopyOrder, VolumeStatus};
+use api::{ChangeStep, CommandErrorKind, CopyOrder, NameList, SnapshotStep, VolumeStatus};
 use common::Lab;
 use common::host::{Host, cdb, inquiry, sense, write_10};
 use iscsi::initiator::Request;
@@ -82,7 +82,13 @@ fn clones_are_the_new_image_and_who_they_were() {
     let none = lab.command(copy(refresh("golden", "v2", "golden@v0", true))).unwrap_err();
     assert_eq!(none.kind, CommandErrorKind::NotFound);
     let dry = lab.change(Command::Copy { order: order(true), dry_run: true });
-    assert!(dry.lines[0].starts_with("refresh 3 clones of golden@v1 to golden@v2: desk0, desk1, desk2;"));
+    let step = SnapshotStep::RefreshClones {
+        clones: NameList::new(["desk0", "desk1", "desk2"], 8),
+        clones_of: "golden@v1".to_owned(),
+        volume: "golden".to_owned(),
+        snapshot: "v2".to_owned(),
+    };
+    assert_eq!(dry.steps, [step.into()]);
     // a command in flight ends before, or finds that the LUN is gone
     let under_way = host.send(&mut lab, write_10(1, 300, &[77; 4096]));
     let change = lab.change(copy(order(true)));
@@ -197,7 +203,11 @@ fn five_hundred_desks_share_one_image() {
     lab.restart();
     assert_eq!(lab.start_result(), Ok(()));
     let change = lab.change(copy(refresh("golden", "v2", "golden@v1", true)));
-    assert!(change.lines[0].starts_with("refresh 500 clones"), "{:?}", change.lines);
+    let refreshed = match &change.steps[..] {
+        [ChangeStep::Snapshot(SnapshotStep::RefreshClones { clones, .. })] => clones.total,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refreshed, 500);
     let host = login(&mut lab, &[0]);
     for n in 1..=DESKS {
         host.settle(&mut lab, n);

@@ -3,7 +3,7 @@
 mod common;
 
 use api::{Command, Reply};
-use api::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus};
+use api::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus, SnapshotStep};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, sense, write_10};
@@ -79,7 +79,9 @@ fn the_life_of_snapshots_and_clones() {
         host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
         let Command::Copy { order, .. } = snapshot("mon") else { unreachable!() };
         let dry = Command::Copy { order, dry_run: true };
-        assert!(lab.change(dry).lines[0].contains("disk@mon") && list(&mut lab).is_empty());
+        let take = SnapshotStep::TakeSnapshot { volume: "disk".to_owned(), snapshot: "mon".to_owned() };
+        assert_eq!(lab.change(dry).steps, [take.into()]);
+        assert!(list(&mut lab).is_empty());
         lab.change(snapshot("mon"));
         host.write(&mut lab, 0, 0, &vec![2; MIB as usize / 2]);
         lab.change(snapshot("tue"));
@@ -139,10 +141,8 @@ fn a_copy_of_a_volume_is_its_own() {
         host.write(&mut lab, 0, 0, &[2; 4096]);
         let whole = || CopyOrder::CopyVolume { volume: "disk".to_owned(), name: "whole".to_owned() };
         let dry = lab.change(Command::Copy { order: whole(), dry_run: true });
-        assert_eq!(
-            (dry.lines.join(" ").as_str(), lab.status().volumes.len()),
-            ("create volume whole, a copy of disk", 1)
-        );
+        let copied = SnapshotStep::CopyVolume { copy: "whole".to_owned(), volume: "disk".to_owned() };
+        assert_eq!((dry.steps, lab.status().volumes.len()), (vec![copied.into()], 1));
         lab.change(copy(whole()));
         assert_eq!(lab.command(copy(whole())).unwrap_err().kind, CommandErrorKind::AlreadyExists);
         lab.map("whole", "alpha", 1, false);

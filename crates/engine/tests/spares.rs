@@ -4,7 +4,8 @@ mod common;
 
 use api::{Command, Reply};
 use api::{
-    CommandErrorKind, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep,
+    CommandErrorKind, DriveNote, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus,
+    Upkeep,
 };
 use api::{ProblemCode, Subject};
 use base::Nanos;
@@ -359,7 +360,7 @@ fn what_failed_is_remembered_when_it_is_mended() {
     bench.lab.change(Command::DriveWipe { path: path.clone(), dry_run });
     let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
     let listed = drives.iter().find(|drive| drive.path == path).unwrap();
-    assert!(listed.note.contains("refused without --force"), "{listed:?}");
+    assert!(matches!(listed.note, Some(DriveNote::NotTrusted { .. })), "{listed:?}");
     let add = |force: Vec<String>| {
         let drives = vec![path.clone()];
         Command::Upkeep { upkeep: Upkeep::DriveAdd { pool: "fast".into(), drives, force }, dry_run }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use api::{
     Bulk, BulkError, BulkOutput, BulkRequest, BulkResult, Command, CommandErrorKind, CopyOrder, LeaseHolder,
-    Reply, TransferGrant, TransferOrder,
+    Reply, TransferGrant, TransferOrder, VolumeStep,
 };
 use base::Nanos;
 use bytes::Bytes;
@@ -163,7 +163,8 @@ fn what_is_refused() {
     );
     let (order, lease) = (import("disk", None, true), LeaseHolder::new().lease());
     let would = lab.change(Command::TransferBegin { order, lease, dry_run: true });
-    assert_eq!(would.lines, ["replace what volume disk holds"]);
+    let fill = VolumeStep::FillVolume { volume: "disk".to_owned(), replaces: true };
+    assert_eq!(would.steps, [fill.into()]);
 
     let into = begin(&mut lab, import("disk", None, true)).unwrap();
     let out = begin(&mut lab, export("disk", None)).unwrap();

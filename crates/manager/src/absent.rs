@@ -16,7 +16,7 @@ use shard::Stage;
 use crate::manager::Manager;
 use crate::pools::FoundPool;
 use crate::state::{OpenAttempt, Pool, RawDevice};
-use api::{CommandError, DeviceTrouble, PoolOffline};
+use api::{CommandError, DeviceTrouble, PoolOffline, PoolStep, VolumeStep};
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
 
@@ -86,16 +86,16 @@ impl Manager {
     pub(crate) async fn open_pools_found(
         &self,
         found: BTreeMap<PoolId, FoundPool>,
-    ) -> Result<Vec<String>, CommandError> {
-        let mut lines = Vec::new();
+    ) -> Result<Vec<PoolStep>, CommandError> {
+        let mut steps = Vec::new();
         for (id, found) in found {
             self.forget_pool(id);
             self.claim_pool(id, &found).await;
             if self.state.borrow().is_pool_online(id) {
-                lines.push(format!("open pool {}", found.name));
+                steps.push(PoolStep::OpenPool { pool: found.name.clone() });
             }
         }
-        if !lines.is_empty() || !self.unsettled.borrow().is_empty() {
+        if !steps.is_empty() || !self.unsettled.borrow().is_empty() {
             self.unsettled.borrow_mut().clear();
             self.name_missing();
             self.settle_pools().await?;
@@ -106,7 +106,7 @@ impl Manager {
         }
         // pools that were forgotten and could not be opened
         self.add_absent_pools();
-        Ok(lines)
+        Ok(steps)
     }
 
     /// Closes pools that went offline while they were served, so that they can be opened anew.
@@ -168,22 +168,22 @@ impl Manager {
 
     /// Closes missing devices of raw volumes, and adopts those that are there. Must be called under the change
     /// lock. Returns what has changed.
-    pub(crate) async fn renew_raw_devices(&self) -> Vec<String> {
+    pub(crate) async fn renew_raw_devices(&self) -> Vec<VolumeStep> {
         self.check_raw_devices().await;
-        let mut lines = Vec::new();
+        let mut steps = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
             let drive = self.open_raw_device(volume, &path, size_bytes).await;
             let mut state = self.state.borrow_mut();
             let name = state.catalog.volume(volume).map(|volume| volume.name.to_string()).unwrap_or_default();
-            match &drive {
-                Ok(_) => lines.push(format!("volume {name} has its device {path} again")),
-                Err(error) => lines.push(format!("volume {name} is without its device {path}: {error}")),
-            }
+            steps.push(match &drive {
+                Ok(_) => VolumeStep::TakeDevice { volume: name, device: path },
+                Err(trouble) => VolumeStep::MissDevice { volume: name, device: path, trouble: *trouble },
+            });
             if let Some(raw) = state.raw.iter_mut().find(|raw| raw.volume == volume) {
                 raw.take(drive);
             }
         }
-        lines
+        steps
     }
 
     async fn open_raw_device(

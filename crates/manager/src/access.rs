@@ -6,7 +6,7 @@ use reservation::{AccessState, Cause};
 use shard::{AccessAsk, FrontCall};
 
 use crate::manager::Manager;
-use api::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
+use api::{self, ArrayStep, CommandError, CommandErrorKind, GroupAccess, Reply};
 
 impl Manager {
     /// Sets another access state of a portal group for a volume. Answered when no command by a group that loses access
@@ -23,8 +23,12 @@ impl Manager {
             state.catalog.find_volume(name).ok_or_else(missing)?.id
         };
         let before = self.check_access(volume, wanted)?;
-        let (from, to) = (before.words(), wanted.state.words());
-        let lines = vec![format!("portal group {} of volume {name} from {from} to {to}", wanted.group)];
+        let step = ArrayStep::SetAccess {
+            volume: name.to_owned(),
+            group: wanted.group,
+            before,
+            after: wanted.state,
+        };
         if !dry_run {
             let ask = AccessAsk { volume, by: None, changes: vec![(wanted.group, wanted.state)] };
             self.context.request(FrontCall::SetAccess(ask)).await.map_err(|_| {
@@ -38,7 +42,7 @@ impl Manager {
             state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect()
         };
         let made = if dry_run { None } else { self.made_volume(volume).await };
-        Ok(Reply::Changed(api::Change { dry_run, lines, hosts_affected: hosts, made }))
+        Ok(Reply::Changed(api::Change { dry_run, steps: vec![step.into()], hosts_affected: hosts, made }))
     }
 
     /// The present state of the group, if it may have the new one.

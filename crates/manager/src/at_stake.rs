@@ -3,45 +3,38 @@
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::state::State;
+use api::{DriveHolds, NameList, PoolStep};
 use pool::Content;
 
 /// Maximum number of volumes that are named.
 const NAMED_MAX: usize = 6;
 
 impl Manager {
-    /// One line for each of these drives that belongs to an offline pool of this array: without the drive, that pool
+    /// One step for each of these drives that belongs to an offline pool of this array: without the drive, that pool
     /// may be lost.
-    pub(crate) fn losses(&self, drives: &[Probed]) -> Vec<String> {
-        let mut lines = Vec::new();
-        for Probed { info, content, .. } in drives {
-            let Some((pool, volumes)) = offline_pool(&self.state.borrow(), content) else { continue };
-            let lost = match volumes.len() {
-                0 => "what it holds is lost if it cannot do without it".to_owned(),
-                1 => format!("{} is lost if the pool cannot do without it", named(&volumes)),
-                _ => format!("{} are lost if the pool cannot do without it", named(&volumes)),
-            };
-            lines.push(format!("pool {pool}, which is offline, loses {}: {lost}", info.path));
-        }
-        lines
+    pub(crate) fn losses(&self, drives: &[Probed]) -> Vec<PoolStep> {
+        let state = self.state.borrow();
+        let risk = |Probed { info, content, .. }: &Probed| {
+            let (pool, volumes) = offline_pool(&state, content)?;
+            Some(PoolStep::RiskPool { pool, drive: info.path.clone(), volumes })
+        };
+        drives.iter().filter_map(risk).collect()
     }
 
-    /// A description of a drive that has a pool's label.
-    pub(crate) fn described(&self, content: &Content) -> Option<String> {
+    /// What a drive that has a pool's label holds.
+    pub(crate) fn labelled(&self, content: &Content) -> Option<DriveHolds> {
         let Content::Member(label) = content else { return None };
         Some(match offline_pool(&self.state.borrow(), content) {
-            None => format!("a drive of pool {} (array {})", label.pool_name, label.array),
-            Some((pool, volumes)) if volumes.is_empty() => {
-                format!("a drive of pool {pool}, which is offline")
+            None => {
+                DriveHolds::Member { pool: label.pool_name.clone(), array: Some(label.array.to_string()) }
             }
-            Some((pool, volumes)) => {
-                format!("a drive of pool {pool}, which is offline and has {}", named(&volumes))
-            }
+            Some((pool, volumes)) => DriveHolds::OfflineMember { pool, volumes },
         })
     }
 }
 
 /// The offline pool of this array that the label names, and the volumes in it.
-fn offline_pool(state: &State, content: &Content) -> Option<(String, Vec<String>)> {
+fn offline_pool(state: &State, content: &Content) -> Option<(String, NameList)> {
     let Content::Member(label) = content else { return None };
     let entry = state.catalog.pool(label.pool).filter(|_| label.array == state.catalog.array())?;
     if state.is_pool_online(entry.id) {
@@ -49,14 +42,5 @@ fn offline_pool(state: &State, content: &Content) -> Option<(String, Vec<String>
     }
     let inside = |volume: &&catalog::Volume| volume.place().is_some_and(|(pool, _)| pool == entry.id);
     let volumes = state.catalog.all_volumes().filter(inside).map(|volume| volume.name.to_string());
-    Some((entry.name.to_string(), volumes.collect()))
-}
-
-fn named(volumes: &[String]) -> String {
-    let first = volumes.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let kind = if volumes.len() == 1 { "volume" } else { "volumes" };
-    match volumes.len().saturating_sub(NAMED_MAX) {
-        0 => format!("{kind} {first}"),
-        more => format!("{kind} {first} and {more} more"),
-    }
+    Some((entry.name.to_string(), NameList::new(volumes, NAMED_MAX)))
 }

@@ -5,19 +5,17 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use base::calendar::moment;
-use base::{LayerId, PoolId};
-use catalog::{Binned, Catalog, Change};
+use base::{BLOCK_BYTES, LayerId, PoolId};
+use catalog::{Binned, Catalog, Change, Mapping, Name};
 use pool::LaneStats;
 
 use shard::pool_layer;
 
-use crate::change::Planned;
 use crate::manager::Manager;
-use crate::settings::period;
-use crate::words::given_back;
-use api::{BinnedStatus, CommandError, EventFacts, Expiry, Problem, ProblemFacts, Reply, Subject};
-use base::units::size;
+use api::{
+    BinnedStatus, CommandError, EventFacts, Expiry, HostStep, NotMapped, PoolActivity, PoolStep, Problem,
+    ProblemFacts, Reply, Subject, VolumeStep,
+};
 
 /// When a pool is this full, volumes in its bin are deleted, the oldest first; a warning begins at the lower figure.
 const GIVES_WAY_PERCENT: u64 = 92;
@@ -30,19 +28,10 @@ impl Manager {
     pub(crate) async fn undelete(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::UndeleteVolume { volume: name.to_owned() })?;
         let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
-        let mut lines = vec![format!("bring back volume {name}{}", with_snapshots(&binned))];
-        for mapping in &binned.mappings {
-            let (host, number) = (&mapping.host, mapping.number);
-            let now = planned.next.mapping_at(host.as_str(), number);
-            let again = now.is_some_and(|now| now.volume == mapping.volume);
-            lines.push(match again {
-                true => format!("map volume {name} to host {host} as {number} again"),
-                false => format!("not mapped to host {host}: its {number} is another volume now"),
-            });
-        }
-        let gone = binned.hosts_gone.iter();
-        lines.extend(gone.map(|host| format!("not mapped to host {host}: that host has been deleted since")));
-        let planned = lines.into_iter().fold(planned, Planned::line);
+        let steps = mapping_steps(name, &binned, &planned.next);
+        let snapshots = binned.snapshots.len() as u64;
+        let planned =
+            planned.step(VolumeStep::UndeleteVolume { volume: name.to_owned(), snapshots }).steps(steps);
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -58,9 +47,10 @@ impl Manager {
         let (pool, top) = place(&binned);
         let layers: Vec<LayerId> =
             [top].into_iter().chain(binned.snapshots.iter().map(|snapshot| snapshot.layer)).collect();
-        let line = format!("delete volume {name} for good{}", with_snapshots(&binned));
-        let planned =
-            self.gives_back_line(pool, &layers).await.into_iter().fold(planned.line(line), Planned::line);
+        let snapshots = binned.snapshots.len() as u64;
+        let planned = planned
+            .step(VolumeStep::EradicateVolume { volume: name.to_owned(), snapshots })
+            .steps(self.gives_back_step(pool, &layers).await);
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -71,8 +61,8 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// The space that deleting these layers together would free. Empty if it is unknown.
-    pub(crate) async fn gives_back_line(&self, pool: PoolId, layers: &[LayerId]) -> Option<String> {
+    /// The space that deleting these layers together would free. None if it is unknown.
+    pub(crate) async fn gives_back_step(&self, pool: PoolId, layers: &[LayerId]) -> Option<PoolStep> {
         self.state.borrow().online_pool(pool)?;
         let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
         let layers = layers.iter().copied().filter(goes).map(pool_layer).collect();
@@ -96,13 +86,13 @@ impl Manager {
         let planned = self.plan(&Change::BinVolume { volume: name.to_owned(), unmap, deleted_ms })?;
         let binned = planned.next.find_binned(name).expect("just put there");
         let id = binned.volume.id;
-        let line = format!(
-            "put volume {name}, {}, into the bin for {}{}: `tangelo volume undelete {name}` brings it back",
-            size(binned.volume.size_bytes),
-            period(self.bin_seconds(place(binned).0)),
-            with_snapshots(binned)
-        );
-        let planned = planned.line(line);
+        let step = VolumeStep::BinVolume {
+            volume: name.to_owned(),
+            size_bytes: binned.volume.size_bytes,
+            seconds: self.bin_seconds(place(binned).0),
+            snapshots: binned.snapshots.len() as u64,
+        };
+        let planned = planned.step(step);
         if !dry_run {
             self.commit(&planned.next).await?;
             self.note_binned(id);
@@ -212,12 +202,36 @@ impl Manager {
     }
 }
 
-/// Describes which volumes were deleted, and when.
-pub(crate) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = String> + '_ {
-    gave_way.iter().map(|(name, ms)| {
-        let when = moment(*ms);
-        format!("the pool was running full: volume {name} has left the bin for good, {when}")
-    })
+/// The step about the space that a deletion frees; `referred`: copies by reference keep something in its pool.
+pub(crate) fn given_back(blocks: u64, referred: bool) -> PoolStep {
+    PoolStep::FreeSpace { bytes: blocks * BLOCK_BYTES as u64, at_least: referred }
+}
+
+/// Which volumes were deleted, and when.
+pub(crate) fn activity(gave_way: &[(String, u64)]) -> impl Iterator<Item = PoolActivity> + '_ {
+    let activity =
+        |(name, ms): &(String, u64)| PoolActivity::VolumeGaveWay { volume: name.clone(), deleted_ms: *ms };
+    gave_way.iter().map(activity)
+}
+
+/// Which mappings of a volume in the bin come back with it.
+fn mapping_steps(name: &str, binned: &Binned, next: &Catalog) -> Vec<HostStep> {
+    let drop =
+        |host: &Name, why| HostStep::DropMapping { volume: name.to_owned(), host: host.to_string(), why };
+    let again = |mapping: &Mapping| {
+        let number = mapping.number;
+        let now = next.mapping_at(mapping.host.as_str(), number);
+        match now.is_some_and(|now| now.volume == mapping.volume) {
+            true => HostStep::RestoreMapping {
+                volume: name.to_owned(),
+                host: mapping.host.to_string(),
+                number: number.into(),
+            },
+            false => drop(&mapping.host, NotMapped::Taken(number.into())),
+        }
+    };
+    let gone = binned.hosts_gone.iter().map(|host| drop(host, NotMapped::HostDeleted));
+    binned.mappings.iter().map(again).chain(gone).collect()
 }
 
 /// The problem that volumes will leave the bin soon, if the pool is nearly that full.
@@ -243,14 +257,6 @@ pub(crate) fn full_percent(lanes: &[&LaneStats]) -> u64 {
 
 pub(crate) fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {
     catalog.pool(pool).map(|entry| entry.settings).unwrap_or_default().bin_seconds()
-}
-
-fn with_snapshots(binned: &Binned) -> String {
-    match binned.snapshots.len() {
-        0 => String::new(),
-        1 => ", with its snapshot".to_owned(),
-        count => format!(", with its {count} snapshots"),
-    }
 }
 
 fn place(binned: &Binned) -> (PoolId, LayerId) {

@@ -6,13 +6,12 @@ use catalog::{Catalog, CatalogError, Change, KeptAccesses, KeptReservations};
 use reservation::Refusal;
 
 use crate::manager::Manager;
-use api::{self, CommandError, Made, Reply};
+use api::{self, ChangeStep, CommandError, Made, Reply};
 
 /// A change of the catalog that has been checked but not made.
 pub(crate) struct Planned {
     pub(crate) next: Catalog,
-    /// A description of the change for people.
-    pub(crate) lines: Vec<String>,
+    pub(crate) steps: Vec<ChangeStep>,
     /// Hosts that gain or lose access by it.
     pub(crate) hosts_affected: Vec<String>,
 }
@@ -23,7 +22,7 @@ impl Manager {
         let state = self.state.borrow();
         let next = state.catalog.apply(change)?;
         let hosts_affected = hosts_affected(&state.catalog, &next);
-        Ok(Planned { next, lines: Vec::new(), hosts_affected })
+        Ok(Planned { next, steps: Vec::new(), hosts_affected })
     }
 
     /// Makes the catalog durable, then adopts it here and on every shard.
@@ -89,15 +88,19 @@ impl Manager {
 }
 
 impl Planned {
-    pub(crate) fn line(mut self, line: String) -> Planned {
-        self.lines.push(line);
+    pub(crate) fn step(mut self, step: impl Into<ChangeStep>) -> Planned {
+        self.steps.push(step.into());
         self
+    }
+
+    pub(crate) fn steps<S: Into<ChangeStep>>(self, steps: impl IntoIterator<Item = S>) -> Planned {
+        steps.into_iter().fold(self, Planned::step)
     }
 
     /// The answer to the command, with the object that it made; a dry run has made nothing.
     pub(crate) fn reply(self, dry_run: bool, made: Option<Made>) -> Reply {
         assert!(!dry_run || made.is_none(), "a dry run makes nothing");
-        Reply::Changed(api::Change { dry_run, lines: self.lines, hosts_affected: self.hosts_affected, made })
+        Reply::Changed(api::Change { dry_run, steps: self.steps, hosts_affected: self.hosts_affected, made })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::DriveRefusal;
 use crate::failure::pool_failure;
 use crate::manager::Manager;
 use crate::probed::{Probed, without_contents};
-use api::{Change, CommandError, CommandErrorKind, Made, PoolOffline, Reply};
+use api::{Change, ChangeStep, CommandError, CommandErrorKind, DriveStep, Made, PoolOffline, Reply};
 use base::units::size;
 
 impl Manager {
@@ -27,20 +27,17 @@ impl Manager {
             return Err(invalid("no drive is named", "name the drives to add"));
         }
         let taken = self.take_new_drives(&membership, drives, force).await?;
-        let lines = taken.iter().map(|Probed { info, .. }| {
-            format!("add {} to pool {name}, erasing what is on it, {}", info.path, size(info.size_bytes))
-        });
-        let mut lines: Vec<String> = lines.collect();
-        lines.extend(self.losses(&taken));
+        let mut steps: Vec<ChangeStep> = taken.iter().map(|drive| add_step(&drive.info, name)).collect();
+        steps.extend(self.losses(&taken).into_iter().map(ChangeStep::from));
         let taken = without_contents(taken);
         if dry_run {
             self.give_up(&taken).await;
-            return Ok(done(lines, true, None));
+            return Ok(done(steps, true, None));
         }
         let infos: Vec<DriveInfo> = taken.iter().map(|(_, info)| info.clone()).collect();
         self.join(&membership, taken).await?;
         self.forgive(infos.iter()).await;
-        Ok(done(lines, false, self.pool_made(name).await))
+        Ok(done(steps, false, self.pool_made(name).await))
     }
 
     /// Opens drives that are to join a pool, all or none, and checks that nobody needs what is on them.
@@ -139,11 +136,11 @@ impl Manager {
             if state != DriveState::Draining {
                 return Err(invalid(format!("{path} is not being emptied"), ""));
             }
-            let lines = vec![format!("keep {path} in pool {name}")];
+            let step = DriveStep::KeepDrive { drive: path, pool: name.to_owned() };
             if !dry_run {
                 self.set_draining(membership.pool, index, false).await?;
             }
-            return Ok(done(lines, dry_run, self.pool_made_unless(name, dry_run).await));
+            return Ok(done(vec![step.into()], dry_run, self.pool_made_unless(name, dry_run).await));
         }
         match state {
             DriveState::Online => {}
@@ -161,11 +158,11 @@ impl Manager {
             }
         }
         self.check_removable(&membership, index, None).await?;
-        let lines = vec![format!("empty {path}, then take it out of pool {name}")];
+        let step = DriveStep::EmptyDrive { drive: path, pool: name.to_owned() };
         if !dry_run {
             self.set_draining(membership.pool, index, true).await?;
         }
-        Ok(done(lines, dry_run, self.pool_made_unless(name, dry_run).await))
+        Ok(done(vec![step.into()], dry_run, self.pool_made_unless(name, dry_run).await))
     }
 
     pub(crate) async fn replace_drive(
@@ -194,17 +191,18 @@ impl Manager {
             let hint = format!("{new} is smaller than {path} was; {}", error.hint);
             return Err(CommandError { hint, ..error });
         }
-        let mut lines = vec![format!("add {new} to pool {name}, erasing what is on it")];
-        lines.extend(losses);
-        lines.push(match member.state {
+        let mut steps = vec![add_step(&taken[0].1, name)];
+        steps.extend(losses.into_iter().map(ChangeStep::from));
+        let old = match member.state {
             DriveState::Online | DriveState::Draining => {
-                format!("empty {path}, then take it out of the pool")
+                DriveStep::EmptyDrive { drive: path, pool: name.to_owned() }
             }
-            _ => format!("{path} is out: what stood on it is rebuilt on the others"),
-        });
+            _ => DriveStep::RebuildDrive { drive: path },
+        };
+        steps.push(old.into());
         if dry_run {
             self.give_up(&taken).await;
-            return Ok(done(lines, true, None));
+            return Ok(done(steps, true, None));
         }
         let info = taken[0].1.clone();
         self.join(&membership, taken).await?;
@@ -212,7 +210,7 @@ impl Manager {
         if member.state == DriveState::Online {
             self.set_draining(membership.pool, index, true).await?;
         }
-        Ok(done(lines, false, self.pool_made(name).await))
+        Ok(done(steps, false, self.pool_made(name).await))
     }
 
     /// Refuses if the pool could not do without a drive, or with a replacement of this many chunks.
@@ -287,8 +285,13 @@ impl Manager {
     }
 }
 
-pub(crate) fn done(lines: Vec<String>, dry_run: bool, made: Option<Made>) -> Reply {
-    Reply::Changed(Change { dry_run, lines, hosts_affected: Vec::new(), made })
+pub(crate) fn done(steps: Vec<ChangeStep>, dry_run: bool, made: Option<Made>) -> Reply {
+    Reply::Changed(Change { dry_run, steps, hosts_affected: Vec::new(), made })
+}
+
+fn add_step(info: &DriveInfo, pool: &str) -> ChangeStep {
+    let (drive, size_bytes) = (info.path.clone(), info.size_bytes);
+    DriveStep::AddDrive { drive, pool: pool.to_owned(), size_bytes }.into()
 }
 
 fn invalid(message: impl Into<String>, hint: &str) -> CommandError {

@@ -9,7 +9,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::remembered;
 use crate::state::{Drive, State};
-use api::{DriveContent, DriveErrors, DriveState, DriveStatus, PoolOffline};
+use api::{DriveContent, DriveErrors, DriveNote, DriveState, DriveStatus, PoolOffline};
 
 /// A drive that does not report its size within this time keeps its known size.
 const MEASURE_TIME: Nanos = Nanos::from_secs(2);
@@ -160,17 +160,16 @@ impl Manager {
 }
 
 /// Notes about a drive of no open pool.
-fn note(state: &State, drive: &Drive) -> String {
+fn note(state: &State, drive: &Drive) -> Option<DriveNote> {
     if let Some(volume) = state.exported_as(drive) {
-        return format!("exported as volume {volume}, as it is");
+        return Some(DriveNote::Exported { volume: volume.to_string() });
     }
-    let spare = || spare_of(state, drive).map(|pool| format!("spare of pool {pool}"));
+    let spare = || spare_of(state, drive).map(|pool| DriveNote::Spare { pool: pool.to_owned() });
     let failed = || {
         let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info))?;
-        Some(format!("refused without --force: {}", remembered::what_it_did(failed)))
+        Some(DriveNote::NotTrusted { did: failed.into() })
     };
-    let note = refusal(state, drive).or_else(failed).or_else(spare).or_else(|| departure(state, drive));
-    note.unwrap_or_default()
+    refusal(state, drive).or_else(failed).or_else(spare).or_else(|| departure(state, drive))
 }
 
 /// The first of the pools whose spare it is.
@@ -180,35 +179,28 @@ fn spare_of<'a>(state: &'a State, drive: &Drive) -> Option<&'a str> {
 }
 
 /// Why a drive with a pool's label is not in that pool, although the pool is in service.
-fn refusal(state: &State, drive: &Drive) -> Option<String> {
+fn refusal(state: &State, drive: &Drive) -> Option<DriveNote> {
     let (pool, _) = drive.member_of?;
+    let path = drive.path.clone();
     if let Some(deleted) = state.catalog.deleted_pool(pool) {
-        let (name, path) = (&deleted.name, &drive.path);
-        return Some(format!("pool {name} has been deleted: `tangelo drive wipe {path}` erases its label"));
+        return Some(DriveNote::PoolDeleted { pool: deleted.name.to_string(), drive: path });
     }
     let membership = state.online_pool(pool)?;
-    let (name, path) = (&membership.name, &drive.path);
-    let again = format!("`tangelo drive add {name} {path} --force {path}` takes it as a new one");
+    let name = membership.name.clone();
     let member = membership.members.iter().find(|member| Some(member.id) == drive.id);
-    match member.map(|member| member.state) {
-        Some(pool::DriveState::Missing) => Some(format!("pool {name} takes it back in a moment")),
-        Some(pool::DriveState::Failed) => {
-            Some(format!("refused: pool {name} has taken it out for its errors; {again}"))
-        }
-        Some(pool::DriveState::Removed) | None => {
-            Some(format!("refused: pool {name} goes on without it, what is on it is out of date; {again}"))
-        }
-        Some(pool::DriveState::Online | pool::DriveState::Draining) => {
-            Some(format!("refused: another drive with its label serves pool {name}"))
-        }
-    }
+    Some(match member.map(|member| member.state) {
+        Some(pool::DriveState::Missing) => DriveNote::Returning { pool: name },
+        Some(pool::DriveState::Failed) => DriveNote::TakenOut { pool: name, drive: path },
+        Some(pool::DriveState::Removed) | None => DriveNote::OutOfDate { pool: name, drive: path },
+        Some(pool::DriveState::Online | pool::DriveState::Draining) => DriveNote::LabelTwice { pool: name },
+    })
 }
 
 /// Why a drive that is free now left its pool by itself.
-fn departure(state: &State, drive: &Drive) -> Option<String> {
+fn departure(state: &State, drive: &Drive) -> Option<DriveNote> {
     let pool = state.pools.iter().find(|pool| pool.keeper.left.contains(&drive.path))?;
     let blank = drive.content == DriveContent::Blank;
-    blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
+    blank.then(|| DriveNote::Emptied { pool: pool.name.clone() })
 }
 
 /// The content of a drive, and details about it.

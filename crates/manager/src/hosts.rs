@@ -2,9 +2,8 @@
 
 use catalog::{CatalogError, Change, Chap, Host, HostUpdate as Update, Initiator, Setting};
 
-use crate::change::Planned;
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, HostUpdate, Made, NewChap, NewHost, Reply};
+use api::{CommandError, CommandErrorKind, HostStep, HostUpdate, Made, NewChap, NewHost, Reply};
 
 impl Manager {
     pub(crate) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {
@@ -16,7 +15,8 @@ impl Manager {
             mutual: new.mutual_chap.as_ref().map(chap).transpose()?,
         };
         let planned = self.plan(&Change::CreateHost { host })?;
-        let planned = planned.line(format!("create host {} with {}", new.name, new.initiators.join(", ")));
+        let planned =
+            planned.step(HostStep::CreateHost { host: new.name.clone(), initiators: new.initiators.clone() });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -32,7 +32,7 @@ impl Manager {
         dry_run: bool,
     ) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::DeleteHost { host: name.to_owned(), unmap })?;
-        let planned = planned.line(format!("delete host {name}, ending its sessions"));
+        let planned = planned.step(HostStep::DeleteHost { host: name.to_owned() });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -57,7 +57,7 @@ impl Manager {
             mutual: setting(update.no_chap || update.no_mutual_chap, &update.mutual_chap)?,
         };
         let planned = self.plan(&Change::ModifyHost { host: name.to_owned(), update: wanted })?;
-        let planned = lines(name, update).into_iter().fold(planned, Planned::line);
+        let planned = planned.steps(steps(name, update));
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -104,27 +104,28 @@ fn setting(clear: bool, set: &Option<NewChap>) -> Result<Setting<Chap>, CommandE
     }
 }
 
-/// Describes the change for people.
-fn lines(name: &str, update: &HostUpdate) -> Vec<String> {
-    let mut lines = Vec::new();
-    lines.extend(update.add_initiators.iter().map(|new| format!("host {name}: add initiator {new}")));
-    let gone = update.remove_initiators.iter();
-    lines.extend(gone.map(|gone| format!("host {name}: remove initiator {gone}, ending its sessions")));
-    let next = "from its next login on; sessions that exist go on";
+/// What the update changes.
+fn steps(name: &str, update: &HostUpdate) -> Vec<HostStep> {
+    let host = || name.to_owned();
+    let user = |chap: &NewChap| Some(chap.user.clone());
+    let add = |new: &String| HostStep::AddInitiator { host: host(), initiator: new.clone() };
+    let remove = |gone: &String| HostStep::RemoveInitiator { host: host(), initiator: gone.clone() };
+    let mut steps: Vec<HostStep> = update.add_initiators.iter().map(add).collect();
+    steps.extend(update.remove_initiators.iter().map(remove));
     if update.no_chap {
-        lines.push(format!("host {name}: no CHAP"));
+        steps.push(HostStep::SetChap { host: host(), user: None });
     } else if let Some(chap) = &update.chap {
-        lines.push(format!("host {name}: CHAP user {}, {next}", chap.user));
+        steps.push(HostStep::SetChap { host: host(), user: user(chap) });
     }
     if let Some(chap) = &update.mutual_chap {
-        lines.push(format!("host {name}: the array answers as {}, {next}", chap.user));
+        steps.push(HostStep::SetMutualChap { host: host(), user: user(chap) });
     } else if update.no_mutual_chap {
-        lines.push(format!("host {name}: no mutual CHAP"));
+        steps.push(HostStep::SetMutualChap { host: host(), user: None });
     }
-    if lines.is_empty() {
-        lines.push(format!("host {name}: nothing to change"));
+    if steps.is_empty() {
+        steps.push(HostStep::LeaveHost { host: host() });
     }
-    lines
+    steps
 }
 
 fn chap(new: &NewChap) -> Result<Chap, CommandError> {

@@ -20,7 +20,7 @@
 //! | `keeper`, `keeper_state`, `repair`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
-//! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
+//! | `status`, `pool_status`, `condition`, `metrics` | what administrators read |
 //! | `event_ring`, `events`, `drive_events`, `known_problems`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
 
@@ -92,7 +92,6 @@ mod transfers;
 mod volumes;
 mod watch;
 mod wipe;
-mod words;
 
 pub use manager::{Manager, StartParameters, StartedHook};
 pub use paired::{PairedArray, PoolsAbsent};

@@ -9,7 +9,7 @@ use crate::drive_commands::done;
 use crate::error::drive_error;
 use crate::manager::Manager;
 use crate::probed::Probed;
-use api::{CommandError, CommandErrorKind, Reply};
+use api::{CommandError, CommandErrorKind, DriveStep, Reply};
 
 /// Maximum number of drives that blink at once.
 const LOCATING_MAX: usize = 8;
@@ -42,9 +42,8 @@ impl Manager {
             manager.close_drive(handle).await;
             manager.locating.set(manager.locating.get() - 1);
         });
-        let line =
-            format!("{path} is read for half of every second, {seconds} s long: its activity light blinks");
-        Ok(done(vec![line], false, None))
+        let step = DriveStep::BlinkDrive { drive: path.to_owned(), seconds };
+        Ok(done(vec![step.into()], false, None))
     }
 
     async fn blink(&self, handle: DriveHandle, size_bytes: u64, seconds: u32) {

@@ -12,8 +12,7 @@ use crate::error::{DriveRefusal, drive_error};
 use crate::failure::pool_failure;
 use crate::manager::Manager;
 use crate::probed::{Probed, without_contents};
-use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
-use base::units::size;
+use api::{CommandError, CommandErrorKind, DriveStep, Made, NewPool, PoolStep, Reply};
 
 impl Manager {
     pub(crate) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
@@ -22,7 +21,7 @@ impl Manager {
         let losses = self.losses(&drives);
         let drives = without_contents(drives);
         let checked = self.plan_pool(&new, protection, &drives);
-        let checked = checked.map(|(planned, pool)| (losses.into_iter().fold(planned, Planned::line), pool));
+        let checked = checked.map(|(planned, pool)| (planned.steps(losses), pool));
         let (planned, pool) = match checked {
             Ok((planned, pool)) if !dry_run => (planned, pool),
             checked => {
@@ -135,7 +134,7 @@ impl Manager {
             Content::Unreadable(error) => return Err(drive_error(path, *error).into()),
             _ if forced => return Ok(()),
             Content::Foreign(what) => what.clone(),
-            Content::Member(_) => self.described(content).expect("it has a label"),
+            Content::Member(_) => self.labelled(content).expect("it has a label").to_string(),
             Content::FutureVersion(version) => {
                 let age = if *version > pool::FORMAT_VERSION { "a newer" } else { "an older" };
                 format!("a drive of {age} Tangelo's pool (format version {version})")
@@ -183,10 +182,17 @@ impl Manager {
         let pool = PlannedPool::check(&self.context.io, drives.to_vec(), &options);
         let pool = pool.map_err(|error| pool_error(&new.name, error))?;
         let planned = self.plan(&Change::AttachPool { id: PoolId(0), name: new.name.parse()? })?;
-        let line = format!("create pool {}, {protection}, on {} drives", new.name, drives.len());
-        let erase =
-            |(_, info): &(DriveHandle, DriveInfo)| format!("erase {}, {}", info.path, size(info.size_bytes));
-        Ok((drives.iter().map(erase).fold(planned.line(line), Planned::line), pool))
+        let create = PoolStep::CreatePool {
+            pool: new.name.clone(),
+            protection: protection.to_string(),
+            drives: drives.len() as u64,
+        };
+        let erase = |(_, info): &(DriveHandle, DriveInfo)| DriveStep::EraseDrive {
+            drive: info.path.clone(),
+            size_bytes: info.size_bytes,
+            holds: None,
+        };
+        Ok((planned.step(create).steps(drives.iter().map(erase)), pool))
     }
 
     fn options(&self, new: &NewPool, protection: Protection, array: ArrayId) -> CreateOptions {

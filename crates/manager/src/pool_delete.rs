@@ -5,7 +5,7 @@
 
 use base::PoolId;
 use catalog::{CatalogError, Change};
-use pool::Content;
+use pool::{Content, Member};
 use task::join_all;
 
 use crate::change::Planned;
@@ -13,7 +13,7 @@ use crate::drive_commands::shown;
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::state::Drive;
-use api::{CommandError, PoolOffline, Reply};
+use api::{CommandError, DriveStep, LabelLeft, PoolOffline, PoolStep, Reply};
 
 impl Manager {
     pub(crate) async fn delete_pool(
@@ -25,14 +25,15 @@ impl Manager {
         let entry = self.state.borrow().catalog.find_pool(name).cloned();
         let entry = entry.ok_or_else(|| CatalogError::NotFound { kind: "pool", name: name.to_owned() })?;
         let planned = self.plan_deletion(name, eradicate)?;
-        let planned = self.deletion_lines(entry.id, name).into_iter().fold(planned, Planned::line);
+        let planned =
+            self.plan_labels(entry.id, planned.step(PoolStep::DeletePool { pool: name.to_owned() }));
         if dry_run {
             return Ok(planned.reply(true, None));
         }
         self.commit(&planned.next).await?;
         let left = self.take_apart(entry.id).await;
         self.broadcast().await;
-        Ok(left.into_iter().fold(planned, Planned::line).reply(false, None))
+        Ok(planned.steps(left).reply(false, None))
     }
 
     /// At a start: removes what is left of pools that were deleted.
@@ -57,29 +58,24 @@ impl Manager {
         let emptied = catalog.apply(&Change::EmptyBin { pool: pool.clone() })?;
         let next = emptied.apply(&Change::DetachPool { pool })?;
         let held = catalog.bin().len() - emptied.bin().len();
-        let planned = Planned { next, lines: Vec::new(), hosts_affected: Vec::new() };
-        Ok(match held {
+        let planned = Planned { next, steps: Vec::new(), hosts_affected: Vec::new() };
+        Ok(match held as u64 {
             0 => planned,
-            1 => planned.line("delete 1 volume in its bin for good".to_owned()),
-            held => planned.line(format!("delete {held} volumes in its bin for good")),
+            volumes => planned.step(PoolStep::EmptyBin { pool: name.to_owned(), volumes }),
         })
     }
 
-    fn deletion_lines(&self, id: PoolId, name: &str) -> Vec<String> {
+    /// Which labels of the pool are erased, and which ones stay.
+    fn plan_labels(&self, id: PoolId, planned: Planned) -> Planned {
         let members = self.state.borrow().online_pool(id).map(|m| m.members).unwrap_or_default();
-        let mut lines = vec![format!("delete pool {name}")];
-        lines.extend(self.paths_of(id).iter().map(|path| format!("erase the label of {path}")));
-        lines.extend(members.iter().filter(|member| member.state.is_lost()).map(|member| {
-            let drive = shown(member);
-            format!(
-                "{drive} is away and keeps its label: when it is back, `tangelo drive wipe DRIVE` erases it"
-            )
-        }));
-        lines
+        let away = members.iter().filter(|member| member.state.is_lost());
+        let leave = |member: &Member| DriveStep::LeaveLabel { drive: shown(member), cause: LabelLeft::Away };
+        let erase = |drive| DriveStep::EraseLabel { drive };
+        planned.steps(self.paths_of(id).into_iter().map(erase)).steps(away.map(leave))
     }
 
-    /// Closes a pool and erases its labels. Returns a description of what could not be erased.
-    async fn take_apart(&self, id: PoolId) -> Vec<String> {
+    /// Closes a pool and erases its labels. Returns which labels could not be erased.
+    async fn take_apart(&self, id: PoolId) -> Vec<DriveStep> {
         let mut paths = self.paths_of(id);
         self.close_pool(id, PoolOffline::Deleting).await;
         self.forget_pool(id);
@@ -92,7 +88,7 @@ impl Manager {
         self.look_at_drives().await;
         let failed = paths.iter().zip(erased).filter_map(|(path, erased)| {
             let error = erased.err()?;
-            Some(format!("{path} keeps its label ({error}): `tangelo drive wipe {path}` tries again"))
+            Some(DriveStep::LeaveLabel { drive: path.clone(), cause: LabelLeft::Error { error } })
         });
         failed.collect()
     }

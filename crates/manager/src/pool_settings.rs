@@ -18,7 +18,7 @@ impl Manager {
             self.state.borrow().catalog.find_pool(name).map(|entry| entry.settings).unwrap_or_default();
         let wanted = settings::changed(&before, new);
         let planned = self.plan(&Change::SetPool { pool: name.to_owned(), settings: wanted })?;
-        let planned = settings::lines(&wanted).into_iter().fold(planned, |planned, line| planned.line(line));
+        let planned = planned.steps(settings::steps(name, &wanted));
         if !dry_run && wanted != before {
             self.commit(&planned.next).await?;
             self.wake_keeper.notify();

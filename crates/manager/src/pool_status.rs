@@ -17,10 +17,10 @@ use crate::settings;
 use crate::state::Pool;
 use crate::{bin, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
 use api::{
-    DriveContent, DriveErrors, DriveLoss, DriveState, DriveStatus, Health, LostDrive, PoolMap,
-    PoolReferences, PoolStatus, PoolWrites, Problem, ProblemFacts, RepairStatus, Subject,
+    DriveContent, DriveErrors, DriveLoss, DriveNote, DriveState, DriveStatus, Health, LostDrive,
+    PoolActivity, PoolMap, PoolReferences, PoolStatus, PoolWrites, Problem, ProblemFacts, RepairStatus,
+    Subject,
 };
-use base::units::size;
 
 impl Manager {
     /// Every pool, with its problems. A pool that is being made is not one yet.
@@ -84,14 +84,9 @@ struct View<'a> {
 }
 
 /// Counts that were wrong: caused by an error of the program or of this machine's memory, and corrected.
-fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
+fn corrected_counts(lanes: &[&LaneStats]) -> Option<PoolActivity> {
     let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_corrected).sum();
-    (counts > 0).then(|| {
-        format!(
-            "counts of used blocks were wrong and have been corrected ({counts} since the start). A program or \
-             this machine's memory had an error: run `tangelo pool scrub`, and report it"
-        )
-    })
+    (counts > 0).then_some(PoolActivity::CountsCorrected { counts })
 }
 
 impl View<'_> {
@@ -124,13 +119,13 @@ impl View<'_> {
         };
         let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
         let drives = self.members().iter().enumerate().filter(in_pool);
-        let activity =
-            [repair.as_ref().map(|repair| repair.to_string()), scrub::describe(&scrub, self.clocks.1)];
-        let activity = activity
+        let activity = repair
+            .clone()
+            .map(PoolActivity::Repair)
             .into_iter()
-            .flatten()
-            .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)))
-            .chain(bin::describe(&pool.keeper.gave_way))
+            .chain([scrub::activity(&scrub, self.clocks.1)])
+            .chain(self.entry.into_iter().flat_map(|entry| spares::activity(&entry.spares)))
+            .chain(bin::activity(&pool.keeper.gave_way))
             .chain(corrected_counts(lanes));
         let status = PoolStatus {
             name: pool.name.clone(),
@@ -268,14 +263,11 @@ impl View<'_> {
         let errors = member.errors.plus(self.counted(index));
         let [read_latency_us, write_latency_us] = slow::latency_us(self.lanes, index);
         let note = match member.state {
-            pool::DriveState::Failed => "taken out for its errors: replace it".to_owned(),
-            pool::DriveState::Missing => "comes back by itself when it is found again".to_owned(),
-            pool::DriveState::Draining if member.slow => {
-                "is being emptied: much slower than its siblings".to_owned()
-            }
-            pool::DriveState::Draining => "is being emptied".to_owned(),
+            pool::DriveState::Failed => Some(DriveNote::Failed {}),
+            pool::DriveState::Missing => Some(DriveNote::Missing {}),
+            pool::DriveState::Draining => Some(DriveNote::Emptying { slow: member.slow }),
             pool::DriveState::Online | pool::DriveState::Removed => {
-                info.and_then(|info| self.unused(member, info)).unwrap_or_default()
+                info.and_then(|info| self.unused(member, info))
             }
         };
         DriveStatus {
@@ -302,15 +294,12 @@ impl View<'_> {
     }
 
     /// The space by which a drive has become larger since it joined.
-    fn unused(&self, member: &Member, info: &DriveInfo) -> Option<String> {
+    fn unused(&self, member: &Member, info: &DriveInfo) -> Option<DriveNote> {
         let chunk_bytes = self.pool.membership.as_ref()?.chunk_bytes;
         let used = pool::LABEL_REGION_BYTES + u64::from(member.chunks) * chunk_bytes;
-        let more = info.size_bytes.checked_sub(used).filter(|&more| more >= chunk_bytes)?;
-        let (name, path) = (&self.pool.name, &member.path);
-        Some(format!(
-            "has become larger, and {} of it are not used: `tangelo drive remove {name} {path}` empties it, then `tangelo drive add {name} {path}` takes all of it",
-            size(more)
-        ))
+        let unused_bytes = info.size_bytes.checked_sub(used).filter(|&more| more >= chunk_bytes)?;
+        let (pool, drive) = (self.pool.name.clone(), member.path.clone());
+        Some(DriveNote::Larger { pool, drive, unused_bytes })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Moves a pool to the newest disk format, while hosts go on.
 
-use api::{CommandError, CommandErrorKind, Reply};
+use api::{CommandError, CommandErrorKind, PoolStep, Reply};
 use pool::FORMAT_VERSION;
 
 use crate::drive_commands::done;
@@ -11,12 +11,12 @@ impl Manager {
     pub(crate) async fn upgrade_pool(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let membership = self.served_pool(name)?;
         let version = membership.version;
-        let mut lines = Vec::new();
-        if version < FORMAT_VERSION {
-            lines.push(format!(
-                "move pool {name} from format {version} to format {FORMAT_VERSION}, which Tangelo of before cannot open"
-            ));
-        }
+        let step = PoolStep::UpgradePool {
+            pool: name.to_owned(),
+            before_format: version,
+            after_format: FORMAT_VERSION,
+        };
+        let steps = (version < FORMAT_VERSION).then(|| step.into()).into_iter().collect();
         if !dry_run && version < FORMAT_VERSION {
             self.go_ahead()?;
             let (io, heads) = (&self.context.io, self.parameters.heads());
@@ -31,6 +31,6 @@ impl Manager {
                 )
             })?;
         }
-        Ok(done(lines, dry_run, self.pool_made_unless(name, dry_run).await))
+        Ok(done(steps, dry_run, self.pool_made_unless(name, dry_run).await))
     }
 }

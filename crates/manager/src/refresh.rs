@@ -12,7 +12,7 @@ use task::join_all;
 
 use crate::change::Planned;
 use crate::manager::Manager;
-use api::{CommandError, CopyOrder, Reply};
+use api::{CommandError, CopyOrder, NameList, Reply, SnapshotStep};
 
 /// Maximum number of names that are listed.
 const NAMES_MAX: usize = 8;
@@ -43,11 +43,10 @@ impl Manager {
         let entry = planned.next.pool(pool).expect("the pool of a volume").name.to_string();
         self.check_pool_online(&entry)?;
         let mapped = self.tell_hosts(&mut planned, &clones);
-        let count = if clones.len() == 1 { "1 clone".to_owned() } else { format!("{} clones", clones.len()) };
-        planned = planned.line(format!(
-            "refresh {count} of {clones_of} to {volume}@{snapshot}: {}; what was written to them is gone",
-            names(&clones)
-        ));
+        let names = clones.iter().map(|clone| clone.name.as_str());
+        let clones_named = NameList::new(names, NAMES_MAX);
+        planned =
+            planned.step(SnapshotStep::RefreshClones { clones: clones_named, clones_of, volume, snapshot });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -88,13 +87,5 @@ impl Manager {
         join_all(left.into_iter().map(|(pool, layer)| self.drop_layer(pool, layer)).collect::<Vec<_>>())
             .await;
         Ok(())
-    }
-}
-
-fn names(clones: &[Volume]) -> String {
-    let first: Vec<&str> = clones.iter().take(NAMES_MAX).map(|clone| clone.name.as_str()).collect();
-    match clones.len().saturating_sub(NAMES_MAX) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
     }
 }

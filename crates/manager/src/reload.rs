@@ -9,7 +9,7 @@ use shard::{Answer, FrontCall};
 
 use crate::manager::Manager;
 use crate::state::Portal;
-use api::{Change, CommandError, PortalOptions, Reply};
+use api::{ArrayStep, Change, ChangeStep, CommandError, PoolStep, PortalOptions, Reply};
 
 impl Manager {
     /// Adopts the changed configuration file of the head, and opens pools whose drives are new in it.
@@ -21,16 +21,19 @@ impl Manager {
         self.go_ahead()?;
         self.waits_for("it waits for addresses and drives");
         self.record_head(&portals)?;
-        let mut lines = self.change_portals(portals).await;
+        let portals = self.change_portals(portals).await;
         self.parameters.drives.replace(drives);
-        lines.extend(self.open_found_pools().await?);
-        lines.extend(self.renew_raw_devices().await);
+        let pools = self.open_found_pools().await?;
+        let devices = self.renew_raw_devices().await;
         self.broadcast().await;
         self.trim_all().await;
-        Ok(Reply::Changed(Change { dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
+        let steps = portals.into_iter().map(ChangeStep::from);
+        let steps = steps.chain(pools.into_iter().map(ChangeStep::from));
+        let steps = steps.chain(devices.into_iter().map(ChangeStep::from)).collect();
+        Ok(Reply::Changed(Change { dry_run: false, steps, hosts_affected: Vec::new(), made: None }))
     }
 
-    async fn change_portals(&self, wanted: Vec<PortalOptions>) -> Vec<String> {
+    async fn change_portals(&self, wanted: Vec<PortalOptions>) -> Vec<ArrayStep> {
         let before = std::mem::take(&mut self.state.borrow_mut().portals);
         let same = |one: &PortalOptions, other: &PortalOptions| {
             (one.address, one.group) == (other.address, other.group)
@@ -38,11 +41,12 @@ impl Manager {
         let (mut stay, go): (Vec<Portal>, Vec<Portal>) = before.into_iter().partition(|portal| {
             portal.result.is_ok() && wanted.iter().any(|options| same(options, &portal.options))
         });
-        let mut lines = Vec::new();
+        let mut steps = Vec::new();
         for portal in &mut stay {
             let options = wanted.iter().find(|options| same(options, &portal.options)).expect("it stays");
             if options.hosts != portal.options.hosts {
-                lines.push(format!("{} is for {}", options.address, whom(options)));
+                let portal_address = options.address.to_string();
+                steps.push(ArrayStep::AdmitHosts { portal: portal_address, hosts: options.hosts.clone() });
                 portal.options = options.clone();
             }
         }
@@ -54,13 +58,14 @@ impl Manager {
             .collect();
         self.state.borrow_mut().portals = stay;
         self.listen(new.clone()).await;
-        lines.extend(gone.iter().map(|address| format!("no longer listen on {address}")));
-        lines.extend(new.iter().map(|options| format!("listen on {}", options.address)));
-        lines
+        let listen = |address: &SocketAddr, stop| ArrayStep::ListenOn { address: address.to_string(), stop };
+        steps.extend(gone.iter().map(|address| listen(address, true)));
+        steps.extend(new.iter().map(|options| listen(&options.address, false)));
+        steps
     }
 
     /// Opens the pools of this array that are not open and whose drives are among those looked at now.
-    async fn open_found_pools(&self) -> Result<Vec<String>, CommandError> {
+    async fn open_found_pools(&self) -> Result<Vec<PoolStep>, CommandError> {
         self.close_failed_pools().await;
         self.look_at_drives().await;
         let found = {
@@ -86,9 +91,4 @@ impl Manager {
         drop(others);
         self.state.borrow_mut().portals.extend(portals);
     }
-}
-
-/// Describes which hosts a portal admits.
-fn whom(options: &PortalOptions) -> String {
-    if options.hosts.is_empty() { "all hosts".to_owned() } else { options.hosts.join(", ") }
 }

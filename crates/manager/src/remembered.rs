@@ -11,7 +11,7 @@ use pool::{DriveState, Member, Membership};
 use crate::drive_commands::done;
 use crate::manager::Manager;
 use crate::state::State;
-use api::{CommandError, CommandErrorKind, DriveGivenUp, Problem, ProblemFacts, Reply, Subject};
+use api::{CommandError, CommandErrorKind, DriveGivenUp, DriveStep, Problem, ProblemFacts, Reply, Subject};
 
 impl Manager {
     /// Records the names of a pool's members, and which drives it has lost, if this is new.
@@ -93,14 +93,16 @@ impl Manager {
                 "`tangelo status` shows what there is",
             ));
         }
-        let line = |failed: &FailedDrive| format!("drive {}: {}", failed.name.path, what_it_did(failed));
-        let lines: Vec<String> = known.iter().map(line).collect();
+        let step = |failed: &FailedDrive| {
+            DriveStep::ClearDrive { drive: failed.name.path.clone(), did: failed.into() }.into()
+        };
+        let steps = known.iter().map(step).collect();
         if !dry_run && !known.is_empty() {
             let drives = known.iter().map(|failed| failed.id).collect();
             let planned = self.plan(&Change::Drives(DriveChange::Clear(drives)))?;
             self.commit(&planned.next).await?;
         }
-        Ok(done(lines, dry_run, None))
+        Ok(done(steps, dry_run, None))
     }
 
     /// Remembered failures, until an administrator acknowledges them. If a drive is still a member, its pool reports it

@@ -7,7 +7,7 @@ use base::PoolId;
 use catalog::{CatalogError, Change, HostUpdate, Name};
 
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, Named, Reply};
+use api::{ArrayStep, CommandError, CommandErrorKind, Named, Reply};
 
 impl Manager {
     pub(crate) async fn rename(&self, of: &Named, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
@@ -17,7 +17,8 @@ impl Manager {
             Named::Pool(old) => self.state.borrow().catalog.find_pool(old).map(|entry| entry.id),
             _ => None,
         };
-        let planned = self.plan(&change)?.line(format!("rename {} to {name}", described(of)));
+        let planned =
+            self.plan(&change)?.step(ArrayStep::Rename { what: of.subject(), name: name.to_string() });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -78,15 +79,5 @@ impl Manager {
             // if too few drives are left for this, the pool is offline and reports why
             let _ = self.alter(id, async |membership| membership.rename(io, name.as_str()).await).await;
         }
-    }
-}
-
-fn described(of: &Named) -> String {
-    match of {
-        Named::Volume(name) => format!("volume {name}"),
-        Named::Pool(name) => format!("pool {name}"),
-        Named::Host(name) => format!("host {name}"),
-        Named::Snapshot { volume, snapshot } => format!("snapshot {volume}@{snapshot}"),
-        Named::Schedule(name) => format!("schedule {name}"),
     }
 }

@@ -15,7 +15,7 @@ use crate::change::Planned;
 use crate::failure::lane_failure;
 use crate::layers::offline;
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, Reply};
+use api::{CommandError, CommandErrorKind, Reply, VolumeStep};
 use base::units::size;
 
 impl Manager {
@@ -36,14 +36,19 @@ impl Manager {
             let entry = planned.next.pool(pool).expect("the pool of a volume");
             self.check_pool_online(entry.name.as_str())?;
         }
-        let (before, after) = (size(volume.size_bytes), size(size_bytes));
-        let mut planned = planned.line(format!("resize volume {name} from {before} to {after}"));
+        let resize = VolumeStep::ResizeVolume {
+            volume: name.to_owned(),
+            before_bytes: volume.size_bytes,
+            after_bytes: size_bytes,
+        };
+        let mut planned = planned.step(resize);
         let shrinks = size_bytes < volume.size_bytes;
         if shrinks && self.beyond(&volume, size_bytes, false).await? {
             if !force {
                 return Err(holds_data(&volume, size_bytes));
             }
-            planned = planned.line(format!("what volume {name} holds behind {after} is lost"));
+            let lose = VolumeStep::LoseData { volume: name.to_owned(), behind_bytes: size_bytes };
+            planned = planned.step(lose);
         }
         if dry_run {
             return Ok(planned.reply(true, None));

@@ -12,7 +12,7 @@ use crate::manager::Manager;
 use crate::state::{FailedSchedule, MissedWork};
 use api::{
     CommandError, EventFacts, Keep, Problem, ProblemFacts, Reply, ScheduleFailure, ScheduleOrder,
-    ScheduleStatus, Subject,
+    ScheduleStatus, SnapshotStep, Subject,
 };
 
 /// How long to wait after a failure.
@@ -20,19 +20,20 @@ const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
 
 impl Manager {
     pub(crate) async fn schedule(&self, order: ScheduleOrder, dry_run: bool) -> Result<Reply, CommandError> {
-        let (change, line) = match order {
+        let (change, step) = match order {
             ScheduleOrder::Create { name, volumes, keep } => {
                 let Keep { hourly, daily, weekly, monthly } = keep;
                 let keep = Retention { hourly, daily, weekly, monthly };
-                let line = format!("take snapshots of {} by schedule {name}", volumes.join(", "));
-                (Change::CreateSchedule { name: name.parse()?, volumes, keep }, line)
+                let schedule = name.parse()?;
+                let step = SnapshotStep::CreateSchedule { schedule: name, volumes: volumes.clone() };
+                (Change::CreateSchedule { name: schedule, volumes, keep }, step)
             }
             ScheduleOrder::Delete { name } => {
-                let line = format!("delete schedule {name}; the snapshots that it has taken stay");
-                (Change::DeleteSchedule { schedule: name }, line)
+                let step = SnapshotStep::DeleteSchedule { schedule: name.clone() };
+                (Change::DeleteSchedule { schedule: name }, step)
             }
         };
-        let planned = self.plan(&change)?.line(line);
+        let planned = self.plan(&change)?.step(step);
         if !dry_run {
             self.commit(&planned.next).await?;
             self.wake_keeper.notify();

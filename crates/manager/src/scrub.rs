@@ -9,7 +9,10 @@ use shard::ShardCall;
 
 use crate::drive_commands::done;
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, EventFacts, LastScrub, Reply, ScrubStatus, Subject};
+use api::{
+    CommandError, CommandErrorKind, EventFacts, LastScrub, PoolActivity, PoolStep, Reply, ScrubStatus,
+    Subject,
+};
 
 /// How long labels are read before a scrub continues without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
@@ -35,12 +38,12 @@ impl Manager {
                 "`tangelo status` shows how far it is",
             ));
         }
-        let line = format!("{} pool {name}", if stop { "stop scrubbing" } else { "scrub" });
+        let step = PoolStep::ScrubPool { pool: name.to_owned(), stop };
         if !dry_run {
             self.go_ahead()?;
             self.set_scrubbing(id, !stop).await;
         }
-        Ok(done(vec![line], dry_run, self.pool_made_unless(name, dry_run).await))
+        Ok(done(vec![step.into()], dry_run, self.pool_made_unless(name, dry_run).await))
     }
 
     async fn set_scrubbing(&self, id: PoolId, begin: bool) {
@@ -162,29 +165,15 @@ impl Manager {
     }
 }
 
-/// Describes a scrub: the running one, otherwise the last one; `now_ms` is the wall clock.
-pub(crate) fn describe(scrub: &ScrubStatus, now_ms: u64) -> Option<String> {
-    let found = |repaired: u64, unreadable: u64| match (repaired, unreadable) {
-        (0, 0) => "nothing wrong".to_owned(),
-        (repaired, 0) => format!("{repaired} batches repaired"),
-        (repaired, unreadable) => format!("{repaired} batches repaired, {unreadable} UNREADABLE"),
-    };
-    if scrub.running {
-        let percent = scrub.segments_done * 100 / scrub.segments_total.max(1);
-        let so_far = found(scrub.batches_repaired, scrub.batches_unreadable);
-        return Some(format!("scrubbing: {percent} % read, {so_far} so far"));
+/// The running scrub, otherwise the last one; `now_ms` is the wall clock.
+pub(crate) fn activity(scrub: &ScrubStatus, now_ms: u64) -> PoolActivity {
+    match scrub.last {
+        _ if scrub.running => PoolActivity::Scrub {
+            percent: scrub.segments_done * 100 / scrub.segments_total.max(1),
+            batches_repaired: scrub.batches_repaired,
+            batches_unreadable: scrub.batches_unreadable,
+        },
+        Some(last) => PoolActivity::Scrubbed { last, ago_ms: now_ms.saturating_sub(last.ended_ms) },
+        None => PoolActivity::NeverScrubbed {},
     }
-    let Some(last) = scrub.last else {
-        return Some(
-            "never scrubbed: `tangelo pool scrub` reads everything and repairs what is wrong".to_owned(),
-        );
-    };
-    let hours = now_ms.saturating_sub(last.ended_ms) / 3_600_000;
-    let ago = match hours {
-        0 => "less than an hour ago".to_owned(),
-        1..48 => format!("{hours} h ago"),
-        _ => format!("{} days ago", hours / 24),
-    };
-    let how = if last.complete { "" } else { ", stopped before the end" };
-    Some(format!("last scrub: {ago}{how}, {}", found(last.repaired, last.unreadable)))
 }

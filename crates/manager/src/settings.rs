@@ -1,10 +1,8 @@
 //! The effective settings of a pool: the administrator's values, and the program's defaults for the rest.
 
-use catalog::POOL_SETTINGS;
+use catalog::{POOL_SETTING_NAMES, POOL_SETTINGS};
 
-use api::{NewSettings, PoolSettings};
-
-pub(crate) use catalog::period;
+use api::{NewSettings, PoolSettings, PoolStep};
 
 /// The settings as they are shown.
 pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
@@ -19,35 +17,52 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
     catalog::PoolSettings::from_values(values)
 }
 
-/// The settings for people, one a line.
-pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
+/// What holds of each setting.
+pub(crate) fn steps(pool: &str, settings: &catalog::PoolSettings) -> Vec<PoolStep> {
     let now = status(settings);
-    let choice = |set: bool| if set { "" } else { " (default)" };
-    let mut lines = Vec::new();
-    for ((setting, set), value) in POOL_SETTINGS.iter().zip(settings.values()).zip(now.values()) {
-        match (setting.may_be_off && value == 0, setting.line) {
-            (true, _) => lines.push(setting.line_off.to_owned()),
-            (false, "") => {}
-            (false, line) => {
-                lines.push(line.replace("{}", &setting.unit.show(value)) + choice(set.is_some()))
-            }
+    let mut steps = Vec::new();
+    for (index, setting) in POOL_SETTINGS.iter().enumerate() {
+        let (set, value) = (settings.values()[index], now.values()[index]);
+        let is_off = setting.may_be_off && value == 0;
+        let words = if is_off { setting.line_off } else { setting.line };
+        if !words.is_empty() {
+            steps.push(PoolStep::SetPool {
+                pool: pool.to_owned(),
+                setting: POOL_SETTING_NAMES[index].to_owned(),
+                value: (!is_off).then_some(value),
+                is_default: set.is_none(),
+            });
         }
+        // it stands for the other settings about slow drives
         if setting.option == "slow-factor" && value > 0 {
-            lines.push(format!(
-                "slow drives: emptied when {value} times slower than their siblings, at {} ms or more, for {}{}",
-                now.slow_latency_ms,
-                period(now.slow_seconds),
-                choice(settings.slow_factor.or(settings.slow_latency_ms).or(settings.slow_seconds).is_some())
-            ));
+            let set = settings.slow_factor.or(settings.slow_latency_ms).or(settings.slow_seconds);
+            steps.push(PoolStep::SetSlowDrives {
+                pool: pool.to_owned(),
+                slow_factor: value,
+                slow_latency_ms: now.slow_latency_ms,
+                slow_seconds: now.slow_seconds,
+                is_default: set.is_none(),
+            });
         }
     }
-    lines.retain(|line| !line.is_empty());
-    lines
+    steps
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Value of the time between scrubs, and whether it is the program's choice.
+    fn scrub_of(settings: &catalog::PoolSettings) -> (Option<u32>, bool) {
+        let scrub = |step| match step {
+            PoolStep::SetPool { setting, value, is_default, .. } if setting == "scrub_every_seconds" => {
+                Some((value, is_default))
+            }
+            _ => None,
+        };
+        steps("fast", settings).into_iter().find_map(scrub).expect("the setting has a step")
+    }
+
     #[test]
     fn what_is_not_set_is_the_programs_choice() {
         let defaults = catalog::PoolSettings::default();
@@ -59,15 +74,11 @@ mod tests {
         };
         let set = changed(&defaults, &new);
         assert_eq!((status(&set).read_errors, set.scrub_every_seconds), (9, Some(604_800)));
-        assert!(lines(&set).contains(&"scrub: every 7 d".to_owned()), "{:?}", lines(&set));
+        assert_eq!(scrub_of(&set), (Some(604_800), false));
         let off = changed(&set, &NewSettings { scrub_every_seconds: Some(0), ..NewSettings::default() });
         assert_eq!((off.read_errors, status(&off).scrub_every_seconds), (Some(9), None));
-        assert!(lines(&off).contains(&"scrub: by hand only".to_owned()), "{:?}", lines(&off));
-        assert!(
-            lines(&defaults).contains(&"scrub: every 30 d (default)".to_owned()),
-            "{:?}",
-            lines(&defaults)
-        );
+        assert_eq!(scrub_of(&off), (None, false));
+        assert_eq!(scrub_of(&defaults), (Some(30 * 86_400), true));
         assert_eq!(changed(&set, &NewSettings { defaults: true, ..NewSettings::default() }), defaults);
     }
 }

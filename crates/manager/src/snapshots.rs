@@ -16,10 +16,12 @@ use task::{join_all, race};
 
 use shard::{ShardCall, pool_layer};
 
+use crate::bin::given_back;
 use crate::change::Planned;
 use crate::manager::Manager;
-use crate::words::given_back;
-use api::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
+use api::{
+    CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, PoolStep, Reply, SnapshotStatus, SnapshotStep,
+};
 
 /// How long running writes may take to end when a snapshot is requested, and how long the snapshot may take then; later
 /// writes wait meanwhile.
@@ -34,8 +36,8 @@ impl Manager {
             CopyOrder::Eradicate { volume } => return self.eradicate(volume, dry_run).await,
             _ => {}
         }
-        let (change, lines) = planned_change(&order, self.context.io.wall_clock_ms())?;
-        let planned = lines.into_iter().fold(self.plan(&change)?, Planned::line);
+        let (change, steps) = planned_change(&order, self.context.io.wall_clock_ms())?;
+        let planned = self.plan(&change)?.steps(steps);
         let names: Vec<&String> = match &order {
             CopyOrder::Snapshot { snapshots } => snapshots.iter().map(|(volume, _)| volume).collect(),
             CopyOrder::DeleteSnapshot { volume, .. }
@@ -56,10 +58,7 @@ impl Manager {
             let pool = planned.next.pool(place(volume).0).expect("the pool of a volume");
             self.check_pool_online(pool.name.as_str())?;
         }
-        let planned = match self.gives_back(&order, &volumes[0]).await {
-            Some(line) => planned.line(line),
-            None => planned,
-        };
+        let planned = planned.steps(self.gives_back(&order, &volumes[0]).await);
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -68,7 +67,7 @@ impl Manager {
     }
 
     /// The space that deleting a snapshot frees.
-    async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<String> {
+    async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<PoolStep> {
         let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
         let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
         let freed_blocks = self.freed_by(place(volume).0, layer).await?;
@@ -129,16 +128,21 @@ impl Manager {
     async fn promote(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::PromoteVolume { volume: name.to_owned() })?;
         let id = planned.next.find_volume(name).expect("the plan found it").id;
-        let lines: Vec<String> = {
+        let steps: Vec<SnapshotStep> = {
             let state = self.state.borrow();
             let owner = |snapshot: &&Snapshot| {
                 let before = state.catalog.snapshots().iter().find(|one| one.layer == snapshot.layer)?;
                 state.catalog.volume(before.volume).filter(|owner| owner.id != id)
             };
             let taken = planned.next.snapshots_of(id).filter_map(|one| Some((owner(&one)?, &one.name)));
-            taken.map(|(owner, one)| format!("snapshot {}@{one} becomes {name}@{one}", owner.name)).collect()
+            let step = |(owner, one): (&Volume, &Name)| SnapshotStep::MoveSnapshot {
+                snapshot: one.to_string(),
+                from_volume: owner.name.to_string(),
+                to_volume: name.to_owned(),
+            };
+            taken.map(step).collect()
         };
-        let planned = lines.into_iter().fold(planned, Planned::line);
+        let planned = planned.steps(steps);
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -324,32 +328,39 @@ impl Manager {
     }
 }
 
-/// The change of the catalog, and its description.
-fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<String>), CommandError> {
+/// The change of the catalog, and its steps.
+fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<SnapshotStep>), CommandError> {
     Ok(match order.clone() {
         CopyOrder::Snapshot { snapshots } => {
-            let lines = snapshots.iter().map(|(volume, name)| format!("take snapshot {volume}@{name}"));
-            let lines = lines.collect();
+            let step = |(volume, snapshot): &(String, String)| {
+                let (volume, snapshot) = (volume.clone(), snapshot.clone());
+                SnapshotStep::TakeSnapshot { volume, snapshot }
+            };
+            let steps = snapshots.iter().map(step).collect();
             let named = |(volume, name): (String, String)| Ok((volume, name.parse::<Name>()?));
             let snapshots = snapshots.into_iter().map(named).collect::<Result<_, CommandError>>()?;
-            (Change::TakeSnapshots { snapshots, created_ms }, lines)
+            (Change::TakeSnapshots { snapshots, created_ms }, steps)
         }
         CopyOrder::DeleteSnapshot { volume, snapshot } => {
-            let line = format!("delete snapshot {volume}@{snapshot}");
-            (Change::DeleteSnapshot { volume, snapshot }, vec![line])
+            let step = SnapshotStep::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() };
+            (Change::DeleteSnapshot { volume, snapshot }, vec![step])
         }
         CopyOrder::RollBack { volume, snapshot } => {
-            let line =
-                format!("roll volume {volume} back to {volume}@{snapshot}; what was written since is gone");
-            (Change::RollBack { volume, snapshot }, vec![line])
+            let step = SnapshotStep::RollBackVolume { volume: volume.clone(), snapshot: snapshot.clone() };
+            (Change::RollBack { volume, snapshot }, vec![step])
         }
         CopyOrder::Clone { volume, snapshot, name } => {
-            let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
-            (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
+            let clone = Change::CloneVolume {
+                volume: volume.clone(),
+                snapshot: snapshot.clone(),
+                name: name.parse()?,
+                created_ms,
+            };
+            (clone, vec![SnapshotStep::CloneVolume { clone: name, volume, snapshot }])
         }
         CopyOrder::CopyVolume { volume, name } => {
-            let line = format!("create volume {name}, a copy of {volume}");
-            (Change::CopyVolume { volume, name: name.parse()?, created_ms }, vec![line])
+            let copy = Change::CopyVolume { volume: volume.clone(), name: name.parse()?, created_ms };
+            (copy, vec![SnapshotStep::CopyVolume { copy: name, volume }])
         }
         CopyOrder::Promote { .. }
         | CopyOrder::Refresh { .. }

@@ -24,7 +24,8 @@ use crate::probed::without_contents;
 use crate::remembered;
 use crate::state::{Drive, State};
 use api::{
-    CommandError, CommandErrorKind, DriveContent, Problem, ProblemFacts, Reply, SpareObstacle, Subject,
+    CommandError, CommandErrorKind, DriveContent, DriveStep, PoolActivity, Problem, ProblemFacts, Reply,
+    SpareObstacle, Subject,
 };
 
 /// How often spares are looked at while none is needed.
@@ -100,16 +101,14 @@ impl Manager {
     ) -> Result<Reply, CommandError> {
         let membership = self.served_pool(name)?;
         let mut spares = self.spares_of(membership.pool);
-        let mut lines = Vec::new();
+        let mut steps = Vec::new();
         for path in drives {
             match (spares.free.iter().position(|free| free == path), release) {
                 (Some(index), true) => {
                     spares.free.remove(index);
-                    lines.push(format!("{path} is no spare of pool {name} any more"));
                 }
                 (None, false) => {
                     spares.free.push(path.clone());
-                    lines.push(format!("{path} is a spare of pool {name}: it joins when a drive is lost"));
                 }
                 (Some(_), false) => {
                     let message = format!("{path} is a spare of pool {name} already");
@@ -119,6 +118,8 @@ impl Manager {
                     return Err(CatalogError::NotFound { kind: "spare", name: path.clone() }.into());
                 }
             }
+            let step = DriveStep::SetSpare { drive: path.clone(), pool: name.to_owned(), release };
+            steps.push(step.into());
         }
         let change = Change::SetSpares { pool: name.to_owned(), spares };
         let planned = self.plan(&change)?;
@@ -136,7 +137,7 @@ impl Manager {
             self.look_at_spares().await;
             self.wake_keeper.notify();
         }
-        Ok(done(lines, dry_run, self.pool_made_unless(name, dry_run).await))
+        Ok(done(steps, dry_run, self.pool_made_unless(name, dry_run).await))
     }
 
     fn spares_of(&self, id: PoolId) -> Spares {
@@ -289,12 +290,13 @@ impl Manager {
     }
 }
 
-/// Describes the state of spares.
-pub(crate) fn describe(spares: &Spares) -> impl Iterator<Item = String> + '_ {
-    let joined = spares.joined.iter();
-    joined.map(|Joined { path, instead_of }| {
-        format!("spare {path} has joined in the place of drive {instead_of}")
-    })
+/// The spares that have joined.
+pub(crate) fn activity(spares: &Spares) -> impl Iterator<Item = PoolActivity> + '_ {
+    let joined = |Joined { path, instead_of }: &Joined| PoolActivity::SpareJoined {
+        spare: path.clone(),
+        instead_of: instead_of.to_string(),
+    };
+    spares.joined.iter().map(joined)
 }
 
 /// Why a spare cannot join.

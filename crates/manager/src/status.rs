@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use base::VolumeId;
 use catalog::{Catalog, Mapping, VolumeKind};
+use env::IoError;
 
 use shard::{Answer, FrontCall, pool_layer};
 
@@ -61,8 +62,8 @@ impl Manager {
     pub(crate) fn portal_statuses(&self) -> Vec<PortalStatus> {
         let state = self.state.borrow();
         let portals = state.portals.iter().map(|portal| match &portal.result {
-            Ok(address) => portal_status(&portal.options, address, String::new()),
-            Err(error) => portal_status(&portal.options, &portal.options.address, error.to_string()),
+            Ok(address) => portal_status(&portal.options, address, None),
+            Err(error) => portal_status(&portal.options, &portal.options.address, Some(*error)),
         });
         portals.collect()
     }
@@ -218,7 +219,7 @@ fn array_problems(
     state.into_iter().chain(incomplete).collect()
 }
 
-fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -> PortalStatus {
+fn portal_status(options: &PortalOptions, address: &SocketAddr, error: Option<IoError>) -> PortalStatus {
     PortalStatus {
         address: address.to_string(),
         group: options.group,

@@ -12,7 +12,10 @@
 
 use std::rc::Rc;
 
-use api::{Command, CommandError, CommandErrorKind, Lease, Reply, TransferGrant, TransferId, TransferOrder};
+use api::{
+    Command, CommandError, CommandErrorKind, Lease, Reply, TransferGrant, TransferId, TransferOrder,
+    VolumeStep,
+};
 use base::limits::TRANSFERS_MAX;
 use base::units::size;
 use base::{LayerId, Nanos, PoolId, VolumeId};
@@ -151,11 +154,8 @@ impl Manager {
             let hint = "import into a new volume, or use --overwrite";
             return Err(CommandError::new(CommandErrorKind::InUse, message, hint));
         }
-        let aside = match holds_data {
-            true => aside.line(format!("replace what volume {} holds", volume.name)),
-            false => aside.line(format!("fill volume {}", volume.name)),
-        };
-        Ok((aside, layer))
+        let fill = VolumeStep::FillVolume { volume: volume.name.to_string(), replaces: holds_data };
+        Ok((aside.step(fill), layer))
     }
 
     /// Tells the shards of the transfer, and grants it.
@@ -272,7 +272,7 @@ impl Manager {
         let of_import = Volume { size_bytes: transfer.size_bytes, ..volume.clone() };
         let planned = self.plan(&replacement(&of_import, layer))?;
         let (_, before) = volume.place().expect("in a pool");
-        Ok((before, planned.line(format!("import volume {}", volume.name))))
+        Ok((before, planned.step(VolumeStep::ImportVolume { volume: volume.name.to_string() })))
     }
 
     /// The transfers of which shards are to know: those whose layer is there.

@@ -4,12 +4,12 @@ use base::VolumeId;
 use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind, WantedNumber};
 use env::{DriveHandle, DriveInfo};
 
-use crate::change::Planned;
 use crate::manager::Manager;
 use crate::raw_device::volume_bytes;
 use crate::state::RawDevice;
-use api::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
-use base::units::size;
+use api::{
+    CommandError, CommandErrorKind, HostStep, Made, NewBacking, NewVolume, Reply, VolumeBacking, VolumeStep,
+};
 
 impl Manager {
     pub(crate) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {
@@ -43,15 +43,15 @@ impl Manager {
                 ));
             }
         };
-        let (backing, place) = match &new.backing {
-            NewBacking::Pool(pool) => (NewKind::Pool(pool.clone()), format!("in pool {pool}")),
-            NewBacking::Raw(path) => (NewKind::Raw { path: path.clone() }, format!("on {path} as it is")),
-            NewBacking::Memory => (NewKind::Memory, "in memory".to_owned()),
-            NewBacking::Null => (NewKind::Null, "without storage".to_owned()),
+        let (kind, backing) = match &new.backing {
+            NewBacking::Pool(pool) => (NewKind::Pool(pool.clone()), VolumeBacking::Pool(pool.clone())),
+            NewBacking::Raw(path) => (NewKind::Raw { path: path.clone() }, VolumeBacking::Raw(path.clone())),
+            NewBacking::Memory => (NewKind::Memory, VolumeBacking::Memory),
+            NewBacking::Null => (NewKind::Null, VolumeBacking::Null),
         };
         let change = Change::CreateVolume {
             name: new.name.parse()?,
-            backing,
+            backing: kind,
             size_bytes,
             block_bytes: new.block_bytes,
             write_back: new.write_back,
@@ -61,10 +61,8 @@ impl Manager {
         if let NewBacking::Pool(pool) = &new.backing {
             self.check_pool_online(pool)?;
         }
-        let mut planned = planned.line(format!("create volume {}, {}, {place}", new.name, size(size_bytes)));
-        if let Some(line) = device.and_then(|(_, info)| cut_off(info, size_bytes)) {
-            planned = planned.line(line);
-        }
+        let create = VolumeStep::CreateVolume { volume: new.name.clone(), size_bytes, backing };
+        let planned = planned.step(create).steps(device.and_then(|(_, info)| cut_off(info, size_bytes)));
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -138,15 +136,14 @@ impl Manager {
         }
         let planned = self.plan(&Change::DeleteVolume { volume: name.to_owned(), unmap })?;
         let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
-        let line = match &volume.backing {
-            VolumeKind::Raw { path } => format!("delete volume {name}; what is on {path} stays"),
-            _ => format!("delete volume {name}, {}, with its data", size(volume.size_bytes)),
+        let device = match &volume.backing {
+            VolumeKind::Raw { path } => Some(path.clone()),
+            _ => None,
         };
-        let planned = planned.line(line);
+        let size_bytes = volume.size_bytes;
+        let planned = planned.step(VolumeStep::DeleteVolume { volume: name.to_owned(), size_bytes, device });
         let planned = match volume.place() {
-            Some((pool, layer)) => {
-                self.gives_back_line(pool, &[layer]).await.into_iter().fold(planned, Planned::line)
-            }
+            Some((pool, layer)) => planned.steps(self.gives_back_step(pool, &[layer]).await),
             None => planned,
         };
         if dry_run {
@@ -196,9 +193,13 @@ impl Manager {
         let mapped = planned.next.luns_of(host).find(|(_, mapping)| mapping.volume == id);
         let (lun, mapping) = mapped.expect("just mapped");
         let status = super::status::mapping_status(&planned.next, lun, mapping);
-        let how = if read_only { ", read-only" } else { "" };
-        let line = format!("map volume {volume} to host {host} as LUN {lun}{how}{}", for_libiscsi(lun));
-        let planned = planned.line(line);
+        let planned = planned.step(HostStep::MapVolume {
+            volume: volume.to_owned(),
+            host: host.to_owned(),
+            lun,
+            libiscsi_lun: for_libiscsi(lun),
+            read_only,
+        });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -208,7 +209,8 @@ impl Manager {
 
     pub(crate) async fn unmap(&self, volume: &str, host: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::Unmap { volume: volume.to_owned(), host: host.to_owned() })?;
-        let planned = planned.line(format!("unmap volume {volume} from host {host}"));
+        let planned =
+            planned.step(HostStep::UnmapVolume { volume: volume.to_owned(), host: host.to_owned() });
         if dry_run {
             return Ok(planned.reply(true, None));
         }
@@ -235,19 +237,15 @@ impl Manager {
 }
 
 /// The bytes of a device that a volume of 4 KiB blocks cannot use, because the device ends inside a block.
-fn cut_off(info: &DriveInfo, size_bytes: u64) -> Option<String> {
-    let left_out = info.end_bytes.checked_sub(size_bytes).filter(|&bytes| bytes > 0)?;
-    Some(format!(
-        "leave out the last {left_out} bytes of {}, which are no whole block of 4096 bytes: the backup header of a GPT is there; `--block-size 512` exports all of it",
-        info.path
-    ))
+fn cut_off(info: &DriveInfo, size_bytes: u64) -> Option<VolumeStep> {
+    let bytes = info.end_bytes.checked_sub(size_bytes).filter(|&bytes| bytes > 0)?;
+    Some(VolumeStep::LeaveOutBytes { device: info.path.clone(), bytes })
 }
 
 /// libiscsi takes the LUN of its URLs as the first two bytes of the LUN field, without the addressing method that is
 /// required from 256 on; QEMU's own initiator and `iscsi-inq` use libiscsi.
-fn for_libiscsi(lun: u16) -> String {
-    let field = wire::scsi::Lun::new(lun).expect("the catalog has checked it").emit() >> 48;
-    if field == u64::from(lun) { String::new() } else { format!(" (clients of libiscsi write {field})") }
+fn for_libiscsi(lun: u16) -> u16 {
+    (wire::scsi::Lun::new(lun).expect("the catalog has checked it").emit() >> 48) as u16
 }
 
 #[cfg(test)]
@@ -256,8 +254,8 @@ mod tests {
 
     #[test]
     fn luns_as_libiscsi_writes_them() {
-        assert_eq!([for_libiscsi(0), for_libiscsi(255)], ["", ""]);
-        assert_eq!(for_libiscsi(256), " (clients of libiscsi write 16640)");
-        assert_eq!(for_libiscsi(16383), " (clients of libiscsi write 32767)");
+        assert_eq!([for_libiscsi(0), for_libiscsi(255)], [0, 255]);
+        assert_eq!(for_libiscsi(256), 16_640);
+        assert_eq!(for_libiscsi(16_383), 32_767);
     }
 }

@@ -8,8 +8,7 @@ use crate::drive_commands::done;
 use crate::error::drive_error;
 use crate::manager::Manager;
 use crate::probed::Probed;
-use api::{CommandError, Reply};
-use base::units::size;
+use api::{ChangeStep, CommandError, DriveHolds, DriveStep, Reply};
 
 impl Manager {
     /// Refused if a pool, a volume or another process uses the drive, and if a pool has not been rebuilt without it.
@@ -18,12 +17,13 @@ impl Manager {
         // named, and so forced: the caller knows that the drive is not blank
         let taken = self.take_drives(&paths, &paths).await?;
         let Probed { handle, info, content } = taken.first().expect("one was taken");
-        let line = format!(
-            "erase {path}, {}, which holds {}",
-            size(info.size_bytes),
-            self.described(content).unwrap_or_else(|| held(content))
-        );
-        let losses = self.losses(&taken);
+        let erase = DriveStep::EraseDrive {
+            drive: path.to_owned(),
+            size_bytes: info.size_bytes,
+            holds: Some(self.labelled(content).unwrap_or_else(|| held(content))),
+        };
+        let losses = self.losses(&taken).into_iter().map(ChangeStep::from);
+        let steps = [erase.into()].into_iter().chain(losses).collect();
         if let Err(error) = self.go_ahead() {
             self.close_drive(*handle).await;
             return Err(error);
@@ -36,7 +36,7 @@ impl Manager {
         self.close_drive(*handle).await;
         wiped.map_err(|error| drive_error(path, error))?;
         self.look_at_drives().await;
-        Ok(done([vec![line], losses].concat(), dry_run, None))
+        Ok(done(steps, dry_run, None))
     }
 }
 
@@ -48,19 +48,17 @@ pub async fn what_it_holds(io: &Io, drive: DriveHandle, has_record: bool) -> Opt
         Content::Foreign(_) => has_record,
         _ => false,
     };
-    (!is_empty).then(|| held(&content))
+    (!is_empty).then(|| held(&content).to_string())
 }
 
-/// The content of a drive, for people to read.
-fn held(content: &Content) -> String {
+/// The content of a drive.
+fn held(content: &Content) -> DriveHolds {
     match content {
-        Content::Blank => "nothing".to_owned(),
-        Content::Foreign(what) => what.clone(),
-        Content::Member(label) => format!("a drive of pool {}", label.pool_name),
-        Content::FutureVersion(_) | Content::UnknownFeatures(_) => {
-            "a drive of a pool of another version of Tangelo".to_owned()
-        }
-        Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
-        Content::Unreadable(error) => format!("something that cannot be read ({error})"),
+        Content::Blank => DriveHolds::Nothing,
+        Content::Foreign(what) => DriveHolds::Foreign { what: what.clone() },
+        Content::Member(label) => DriveHolds::Member { pool: label.pool_name.clone(), array: None },
+        Content::FutureVersion(_) | Content::UnknownFeatures(_) => DriveHolds::OtherVersion,
+        Content::Damaged => DriveHolds::Damaged,
+        Content::Unreadable(error) => DriveHolds::Unreadable { error: *error },
     }
 }

@@ -3,8 +3,8 @@
 use super::{CommandKind, EventFacts, Origin};
 use crate::{Command, CommandError, CopyOrder, Named, Reply, ScheduleOrder, Subject, Upkeep};
 
-/// Lines of a change, and hosts affected, that an event holds.
-const LINES_MAX: usize = 32;
+/// Steps of a change, and hosts affected, that an event holds.
+const STEPS_MAX: usize = 32;
 
 /// What a command would change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,17 +21,20 @@ impl AskedChange {
         result: &Result<Reply, CommandError>,
     ) -> Option<(Subject, EventFacts)> {
         let (command, origin) = (self.kind, origin.clone());
-        let first = |texts: &[String]| texts.iter().take(LINES_MAX).cloned().collect();
         let facts = match result {
             Ok(Reply::Changed(change)) => {
-                let (lines, hosts_affected) = (first(&change.lines), first(&change.hosts_affected));
-                EventFacts::ChangeMade { command, origin, lines, hosts_affected }
+                let (steps, hosts_affected) = (first(&change.steps), first(&change.hosts_affected));
+                EventFacts::ChangeMade { command, origin, steps, hosts_affected }
             }
             Ok(_) => return None,
             Err(cause) => EventFacts::ChangeRefused { command, origin, cause: cause.into() },
         };
         Some((self.subject, facts))
     }
+}
+
+fn first<T: Clone>(all: &[T]) -> Vec<T> {
+    all.iter().take(STEPS_MAX).cloned().collect()
 }
 
 impl Command {
@@ -126,7 +129,7 @@ impl CopyOrder {
 }
 
 impl Named {
-    fn subject(&self) -> Subject {
+    pub fn subject(&self) -> Subject {
         match self {
             Named::Volume(name) => Subject::volume(name),
             Named::Pool(name) => Subject::pool(name),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     CommandErrorKind, CommandRefusal, DriveLoss, DriveTrouble, LostDrive, PoolOffline, PoolRoom, Problem,
-    ProblemFacts,
+    ProblemFacts, VolumeBacking, VolumeStep,
 };
 
 const NOVEMBER_MS: u64 = 1_795_694_400_000;
@@ -39,6 +39,11 @@ fn of_people() -> Vec<(Subject, EventFacts)> {
     let root = || Origin::Local { user: 0, name: Some("root".to_owned()), process: Some(812) };
     let remote = Origin::Remote { address: "10.0.0.9:51122".to_owned() };
     let message = "there is a volume called \"vm-01\" already";
+    let create = VolumeStep::CreateVolume {
+        volume: "vm-01".to_owned(),
+        size_bytes: 100 << 30,
+        backing: VolumeBacking::Pool("fast".to_owned()),
+    };
     let cause = CommandRefusal { code: CommandErrorKind::AlreadyExists, detail: message.to_owned() };
     let host = || Subject::Host("pve1".to_owned());
     let initiator = || "iqn.1993-08.org.debian:01:abc".to_owned();
@@ -54,7 +59,7 @@ fn of_people() -> Vec<(Subject, EventFacts)> {
             ChangeMade {
                 command: CommandKind::VolumeCreate,
                 origin: root(),
-                lines: vec!["create volume vm-01".to_owned()],
+                steps: vec![create.into()],
                 hosts_affected: Vec::new(),
             },
         ),

@@ -6,40 +6,117 @@ use utoipa::ToSchema;
 
 use super::parts::{Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
 use super::{CommandKind, EventCode, EventSeverity};
-use crate::{CommandRefusal, DriveTrouble, PoolOffline, Problem};
+use crate::{ChangeStep, CommandRefusal, DriveTrouble, PoolOffline, Problem, Worded};
 
 /// A code with its facts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "code", content = "facts", rename_all = "kebab-case")]
 pub enum EventFacts {
-    ProblemBegan { problem: Box<Problem> },
-    ProblemChanged { before: Box<Problem>, problem: Box<Problem> },
-    ProblemEnded { problem: Box<Problem> },
-    ChangeMade { command: CommandKind, origin: Origin, lines: Vec<String>, hosts_affected: Vec<String> },
-    ChangeRefused { command: CommandKind, origin: Origin, cause: CommandRefusal },
+    ProblemBegan {
+        problem: Box<Problem>,
+    },
+    ProblemChanged {
+        before: Box<Problem>,
+        problem: Box<Problem>,
+    },
+    ProblemEnded {
+        problem: Box<Problem>,
+    },
+    ChangeMade {
+        command: CommandKind,
+        origin: Origin,
+        #[serde(alias = "lines", with = "crate::change::recorded")]
+        #[schema(value_type = Vec<Worded<ChangeStep>>)]
+        steps: Vec<ChangeStep>,
+        hosts_affected: Vec<String>,
+    },
+    ChangeRefused {
+        command: CommandKind,
+        origin: Origin,
+        cause: CommandRefusal,
+    },
     ApiRefused {},
-    SessionBegan { initiator: String, peer: String, portal: String },
-    SessionEnded { initiator: String, peer: String, portal: String, end: SessionEnd },
-    LoginRefused { initiator: Option<String>, peer: String, portal: String, refusal: LoginRefusal },
-    AddressBlocked { portal: String },
-    EventsHeldBack { of: EventCode },
-    DaemonStarted { version: String },
-    DaemonStopped { version: String },
-    PoolOpened { drives: u64, lost_drives: u64 },
-    PoolClosed { why: PoolOffline },
-    PoolFailed { why: PoolOffline },
-    DriveGivenUp { pool: String, trouble: DriveTrouble },
-    DriveReturned { pool: String },
-    DriveJoined { pool: String },
-    DriveEmptying { pool: String, slow: bool },
-    DriveKept { pool: String },
-    DriveLeft { pool: String },
-    RepairBegan { what: RepairKind, bytes: u64 },
-    RepairEnded { what: RepairKind, written_bytes: u64 },
+    SessionBegan {
+        initiator: String,
+        peer: String,
+        portal: String,
+    },
+    SessionEnded {
+        initiator: String,
+        peer: String,
+        portal: String,
+        end: SessionEnd,
+    },
+    LoginRefused {
+        initiator: Option<String>,
+        peer: String,
+        portal: String,
+        refusal: LoginRefusal,
+    },
+    AddressBlocked {
+        portal: String,
+    },
+    EventsHeldBack {
+        of: EventCode,
+    },
+    DaemonStarted {
+        version: String,
+    },
+    DaemonStopped {
+        version: String,
+    },
+    PoolOpened {
+        drives: u64,
+        lost_drives: u64,
+    },
+    PoolClosed {
+        why: PoolOffline,
+    },
+    PoolFailed {
+        why: PoolOffline,
+    },
+    DriveGivenUp {
+        pool: String,
+        trouble: DriveTrouble,
+    },
+    DriveReturned {
+        pool: String,
+    },
+    DriveJoined {
+        pool: String,
+    },
+    DriveEmptying {
+        pool: String,
+        slow: bool,
+    },
+    DriveKept {
+        pool: String,
+    },
+    DriveLeft {
+        pool: String,
+    },
+    RepairBegan {
+        what: RepairKind,
+        bytes: u64,
+    },
+    RepairEnded {
+        what: RepairKind,
+        written_bytes: u64,
+    },
     ScrubBegan {},
-    ScrubEnded { complete: bool, repaired: u64, unreadable: u64 },
-    SnapshotsTaken { volumes: Vec<String>, expired: u64 },
-    VolumeExpired { pool: String, why: Expiry },
+    ScrubEnded {
+        complete: bool,
+        repaired: u64,
+        unreadable: u64,
+    },
+    SnapshotsTaken {
+        volumes: Vec<String>,
+        expired: u64,
+    },
+    VolumeExpired {
+        pool: String,
+        why: Expiry,
+    },
 }
 
 impl EventFacts {

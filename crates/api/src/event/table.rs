@@ -53,7 +53,10 @@ const PEOPLE: &[EventRow] = &[
         facts: &[
             COMMAND,
             ORIGIN,
-            ("lines", "what was changed, in words"),
+            (
+                "steps",
+                "what was changed: each step has its `code`, its facts beside that, and its words (`text`)",
+            ),
             ("hosts_affected", "names of the hosts that gained or lost something by it"),
         ],
     },

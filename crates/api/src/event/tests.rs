@@ -41,6 +41,18 @@ fn what_is_read_is_what_was_written() {
     }
 }
 
+/// Earlier versions recorded what was changed in words only.
+#[test]
+fn a_change_that_was_recorded_in_words_is_read() {
+    let made = examples().into_iter().find(|event| event.code() == EventCode::ChangeMade).unwrap();
+    let mut json = serde_json::to_value(&made).unwrap();
+    let facts = json["facts"].as_object_mut().unwrap();
+    facts.remove("steps").unwrap();
+    facts.insert("lines".to_owned(), vec!["create volume vm-01", "and more"].into());
+    let read: Event = serde_json::from_value(json).unwrap();
+    assert_eq!(read.text(), "root (process 812): create volume vm-01; and more");
+}
+
 #[test]
 fn the_severity_follows_from_the_facts() {
     let severity = |code: EventCode| {

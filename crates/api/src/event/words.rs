@@ -4,7 +4,7 @@ use base::units::size;
 
 use super::parts::Expiry;
 use super::{EventCode, EventFacts};
-use crate::{DriveTrouble, Problem, Subject};
+use crate::{ChangeStep, DriveTrouble, InWords, Problem, Subject};
 
 impl EventFacts {
     /// The event in one line, where it is about `subject`.
@@ -16,8 +16,8 @@ impl EventFacts {
                 problem_text(problem, &format!(" (before: {})", before.reason()))
             }
             ProblemEnded { problem } => format!("{subject}: no longer: {}", problem.reason()),
-            ChangeMade { origin, lines, hosts_affected, .. } => {
-                format!("{origin}: {}", changed(lines, hosts_affected))
+            ChangeMade { origin, steps, hosts_affected, .. } => {
+                format!("{origin}: {}", changed(steps, hosts_affected))
             }
             ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.detail),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
@@ -78,11 +78,12 @@ impl EventFacts {
     }
 }
 
-fn changed(lines: &[String], hosts_affected: &[String]) -> String {
-    let lines = if lines.is_empty() { "nothing was to change".to_owned() } else { lines.join("; ") };
+fn changed(steps: &[ChangeStep], hosts_affected: &[String]) -> String {
+    let words: Vec<String> = steps.iter().map(ChangeStep::text).collect();
+    let words = if words.is_empty() { "nothing was to change".to_owned() } else { words.join("; ") };
     match hosts_affected {
-        [] => lines,
-        hosts => format!("{lines} (hosts affected: {})", hosts.join(", ")),
+        [] => words,
+        hosts => format!("{words} (hosts affected: {})", hosts.join(", ")),
     }
 }
 

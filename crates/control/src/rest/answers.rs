@@ -1,8 +1,8 @@
 //! Answers: the array's values, with the version of the schema.
 
 use api::{
-    ArrayStatus, BinnedStatus, Change, DriveStatus, Event, Health, HostStatus, Made, MappingStatus,
-    PairStatus, PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus,
+    ArrayStatus, BinnedStatus, Change, ChangeStep, DriveStatus, Event, Health, HostStatus, Made,
+    MappingStatus, PairStatus, PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus, Worded,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -96,8 +96,9 @@ pub struct MappingList {
 pub struct Changed {
     pub schema: u32,
     pub dry_run: bool,
-    /// One line for each change, for people to read.
-    pub lines: Vec<String>,
+    #[serde(with = "api::worded::list")]
+    #[schema(value_type = Vec<Worded<ChangeStep>>)]
+    pub steps: Vec<ChangeStep>,
     /// Hosts that gained or lost something by it.
     pub hosts_affected: Vec<String>,
     /// What was made, as it is now; null for a removal or a dry run.
@@ -138,7 +139,7 @@ pub struct ScheduleList {
 
 impl From<Change> for Changed {
     fn from(change: Change) -> Changed {
-        let Change { dry_run, lines, hosts_affected, made } = change;
-        Changed { schema: SCHEMA, dry_run, lines, hosts_affected, made }
+        let Change { dry_run, steps, hosts_affected, made } = change;
+        Changed { schema: SCHEMA, dry_run, steps, hosts_affected, made }
     }
 }

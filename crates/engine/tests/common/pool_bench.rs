@@ -1,6 +1,8 @@
 //! An array with a pool, whose drives fail while a host works.
 
-use api::{Command, CommandErrorKind, Health, NewBacking, NewPool, NewVolume, PoolStatus, Upkeep};
+use api::{
+    ChangeStep, Command, CommandErrorKind, Health, NewBacking, NewPool, NewVolume, PoolStatus, Upkeep,
+};
 use base::Nanos;
 use sim::{DriveNumber, DriveOptions, World};
 
@@ -103,8 +105,8 @@ impl Bench {
         });
     }
 
-    pub fn upkeep(&mut self, upkeep: Upkeep) -> Vec<String> {
-        self.lab.change(Command::Upkeep { upkeep, dry_run: false }).lines
+    pub fn upkeep(&mut self, upkeep: Upkeep) -> Vec<ChangeStep> {
+        self.lab.change(Command::Upkeep { upkeep, dry_run: false }).steps
     }
 
     pub fn refused(&mut self, upkeep: Upkeep, kind: CommandErrorKind, text: &str) {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use api::InWords;
 use control::client::{ClientError, Server};
 use control::rest::Changed;
 use serde_json::Value;
@@ -76,7 +77,7 @@ fn confirmed(preview: &Changed) -> bool {
         [] => String::new(),
         hosts => format!("Hosts affected: {}\n", hosts.join(", ")),
     };
-    let lines: String = preview.lines.iter().map(|line| format!("  {line}\n")).collect();
+    let lines: String = preview.steps.iter().map(|step| format!("  {}\n", step.text())).collect();
     let asked = write!(terminal, "{lines}{hosts}There is no undo. Type \"yes\" to go on: ");
     let mut answer = String::new();
     asked.and_then(|()| terminal.flush()).is_ok()

@@ -90,7 +90,7 @@ fn status_of_an_empty_array_with_problems() {
     };
     status.health = api::Health::Degraded;
     status.problems = vec![problem("10.0.0.1:3260"), problem("10.0.0.2:3260")];
-    status.portals[0].error = "address already in use".to_owned();
+    status.portals[0].error = Some(env::IoError::AddressInUse);
     status.shards = 1;
     (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);
     (status.hosts, status.mappings, status.sessions) = (vec![], vec![], vec![]);

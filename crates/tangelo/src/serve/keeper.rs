@@ -201,7 +201,7 @@ mod tests {
     use api::Change;
 
     fn changed(dry_run: bool) -> Outcome {
-        Ok(Reply::Changed(Change { dry_run, lines: vec![], hosts_affected: vec![], made: None }))
+        Ok(Reply::Changed(Change { dry_run, steps: vec![], hosts_affected: vec![], made: None }))
     }
 
     fn ask(keeper: &Keeper, outcome: Outcome) -> Outcome {

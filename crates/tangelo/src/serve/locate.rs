@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api::{Change, CommandError, CommandErrorKind};
+use api::{Change, CommandError, CommandErrorKind, DriveStep};
 
 const SYSTEM: &str = "/sys/class/block";
 const SECONDS_MAX: u32 = 3600;
@@ -19,15 +19,15 @@ pub fn light(path: &str, seconds: u32) -> Option<Result<Change, CommandError>> {
     // an enclosure that refuses has no light for this bay
     std::fs::write(&switch, "1").ok()?;
     let path = path.to_owned();
-    let line = format!("the light of {path}'s bay is on for {seconds} s ({})", switch.display());
+    let step = DriveStep::LightBay { drive: path.clone(), seconds, switch: switch.display().to_string() };
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(seconds.into())).await;
         if let Err(error) = std::fs::write(&switch, "0") {
             tracing::warn!("the light of {path}'s bay cannot be put out: {error}");
         }
     });
-    let lines = vec![line];
-    Some(Ok(Change { dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
+    let steps = vec![step.into()];
+    Some(Ok(Change { dry_run: false, steps, hosts_affected: Vec::new(), made: None }))
 }
 
 /// The file that switches the light of a block device's bay.

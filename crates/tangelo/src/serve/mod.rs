@@ -351,9 +351,9 @@ fn announce(config: &Config, listeners: &Listeners) {
 async fn report_start(array: &dyn Array, config: &Config, drives: &[NamedDrive]) {
     let Ok(Reply::Status(status)) = array.call(Command::Status).await else { return };
     for portal in &status.portals {
-        match portal.error.as_str() {
-            "" => tracing::info!("serving iSCSI on {} as {}", portal.address, status.target_name),
-            error => tracing::error!("{} cannot be listened on: {error}", portal.address),
+        match portal.error {
+            None => tracing::info!("serving iSCSI on {} as {}", portal.address, status.target_name),
+            Some(error) => tracing::error!("{} cannot be listened on: {error}", portal.address),
         }
     }
     report_portal_hosts(&status);

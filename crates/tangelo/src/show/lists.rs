@@ -38,9 +38,9 @@ pub(super) fn drive_table(drives: &[DriveStatus], indent: &str, out: &mut String
         ]);
     }
     table.render(indent, out);
-    for drive in drives.iter().filter(|drive| !drive.note.is_empty()) {
+    for (drive, note) in drives.iter().filter_map(|drive| Some((drive, drive.note.as_ref()?))) {
         let name = if drive.path.is_empty() { format!("(id {})", id(drive)) } else { drive.path.clone() };
-        out.push_str(&format!("{indent}{name}: {}\n", drive.note));
+        out.push_str(&format!("{indent}{name}: {}\n", note.text()));
     }
 }
 

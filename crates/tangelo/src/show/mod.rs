@@ -8,7 +8,7 @@ mod status;
 
 pub use events::event_line;
 
-use api::Health;
+use api::{Health, InWords};
 use base::calendar::moment;
 use base::units::size;
 use control::rest::{Changed, Exported};
@@ -46,9 +46,9 @@ impl Show for Changed {
         if self.dry_run {
             out.push_str("This would be done:\n");
         }
-        for line in &self.lines {
+        for step in &self.steps {
             out.push_str(if self.dry_run { "  " } else { "" });
-            out.push_str(line);
+            out.push_str(&step.text());
             out.push('\n');
         }
         if !self.hosts_affected.is_empty() {

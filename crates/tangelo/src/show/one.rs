@@ -53,7 +53,7 @@ impl Show for OnePool {
         let (mut out, pool) = (String::new(), std::slice::from_ref(&self.pool));
         pool_table(pool, "", &mut out);
         problems(&self.problems, &mut out);
-        self.pool.activity.iter().for_each(|line| out.push_str(&format!("\n{line}\n")));
+        self.pool.activity.iter().for_each(|activity| out.push_str(&format!("\n{}\n", activity.text())));
         out.push_str(&format!("\n{}\n", scrubbed(&self.pool.scrub, &self.pool.settings)));
         if self.pool.format > 0 {
             out.push_str(&format!("disk format {}\n", self.pool.format));

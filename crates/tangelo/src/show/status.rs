@@ -1,6 +1,6 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use api::{ArrayStatus, Health, PoolStatus, SessionStatus};
+use api::{ArrayStatus, Health, InWords, PoolStatus, SessionStatus};
 use base::units::Size;
 use control::rest::Status;
 
@@ -68,7 +68,9 @@ fn sections(status: &Status, out: &mut String) {
     if array.pools.iter().any(|pool| !pool.activity.is_empty()) {
         heading("activity", out);
         for pool in &array.pools {
-            pool.activity.iter().for_each(|line| out.push_str(&format!("  pool {}: {line}\n", pool.name)));
+            for activity in &pool.activity {
+                out.push_str(&format!("  pool {}: {}\n", pool.name, activity.text()));
+            }
         }
     }
     pool_sections(&array.pools, INDENT, out);
@@ -104,7 +106,7 @@ fn sections(status: &Status, out: &mut String) {
         out.push_str("  none: no host can connect\n");
     }
     for portal in &array.portals {
-        let state = if portal.error.is_empty() { "listening" } else { &portal.error };
+        let state = portal.error.map_or("listening".to_owned(), |error| error.to_string());
         let group = if portal.group == 1 { String::new() } else { format!(", group {}", portal.group) };
         let hosts = if portal.hosts.is_empty() {
             String::new()

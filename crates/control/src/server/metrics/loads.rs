@@ -168,7 +168,7 @@ static PORTAL_STATE: [Family; 2] = [
         help: "1 if the portal accepts connections, 0 otherwise",
         labels: &["portal"],
         samples: Samples::Any(|metrics, sink| {
-            let mut put = |portal: &PortalStatus| sink.put(&[&portal.address], portal.error.is_empty());
+            let mut put = |portal: &PortalStatus| sink.put(&[&portal.address], portal.error.is_none());
             metrics.portals.iter().for_each(|(portal, _)| put(portal));
         }),
     },

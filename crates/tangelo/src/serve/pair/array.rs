@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use api::{
-    Bulk, BulkError, Command, CommandError, CommandErrorKind, FenceTest, NewBacking, Origin, PairForgetting,
-    PairOrder, PairStatus, Reply, Upkeep,
+    Bulk, BulkError, ChangeStep, Command, CommandError, CommandErrorKind, FenceTest, NewBacking, Origin,
+    PairForgetting, PairOrder, PairStatus, PairStep, Reply, Upkeep,
 };
 use control::array::{Answer, Array, BulkAnswer, PairAnswer};
 use env::IoError;
-use heads::{HeadMail, HeadView, Mail, Pairing, SharedWish, TwinsError, TwinsWish};
+use heads::{HeadMail, HeadView, Mail, SharedWish, TwinsError, TwinsWish};
 use pair::{HandoverRefusal, Maintenance, RoleName};
 use tokio::sync::watch;
 
@@ -188,33 +188,30 @@ impl Shared {
         handed.unwrap_or(Err(HandoverRefusal::NotServing))
     }
 
-    /// The drives that a command makes use of become what the pool's drives are. What they have become, in words.
+    /// The drives that a command makes use of become what the pool's drives are. Returns what they have become.
     async fn prepare_drives(
         &self,
         wanted: Wanted,
         engine: &EngineArray,
-    ) -> Result<Vec<String>, CommandError> {
+    ) -> Result<Vec<PairStep>, CommandError> {
         let Wanted { drives, force, dry_run, .. } = wanted;
         let is_shared = match &wanted.pool {
             Some(pool) => twins::is_shared(engine, pool).await?,
             None => wanted.shared,
         };
-        let lines = match is_shared {
+        let steps = match is_shared {
             true => {
                 let wish = SharedWish { drives, force, dry_run };
                 let made = twins::share(&self.head, wish).await.map_err(|error| refused(&error))?;
-                made.into_iter().map(|drive| format!("both heads see {drive}")).collect()
+                twins::share_steps(made)
             }
             false => {
                 let wish = TwinsWish { drives, force, keep: false, dry_run };
                 let made = twins::make(&self.head, wish).await.map_err(|error| refused(&error))?;
-                let line = |Pairing { own, partners, .. }| {
-                    format!("the twin of {own} is {partners} of the other head")
-                };
-                made.into_iter().map(line).collect()
+                twins::twin_steps(made)
             }
         };
-        Ok(lines)
+        Ok(steps)
     }
 }
 
@@ -318,12 +315,12 @@ impl Array for PairArray {
         }
         Box::pin(async move {
             let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
-            let lines = match wanted(&command)? {
+            let steps = match wanted(&command)? {
                 Some(wanted) => shared.prepare_drives(wanted, &engine).await?,
                 None => Vec::new(),
             };
             let reply = engine.call_for(command, origin).await?;
-            Ok(with_lines(reply, lines))
+            Ok(with_steps(reply, steps))
         })
     }
 
@@ -388,10 +385,10 @@ impl Array for PairArray {
 }
 
 /// The answer also says what the drives have become.
-fn with_lines(reply: Reply, lines: Vec<String>) -> Reply {
+fn with_steps(reply: Reply, steps: Vec<PairStep>) -> Reply {
     match reply {
         Reply::Changed(mut change) => {
-            change.lines.extend(lines);
+            change.steps.extend(steps.into_iter().map(ChangeStep::from));
             Reply::Changed(change)
         }
         reply => reply,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use api::{
-    Change, CommandError, CommandErrorKind, FenceCause, FenceOutcome, FenceRecord, FenceStatus, FenceTest,
-    FenceTrust, PairStatus,
+    Change, CommandError, CommandErrorKind, FenceCause, FenceOutcome, FencePower, FenceRecord, FenceStatus,
+    FenceTest, FenceTrust, PairStatus, PairStep,
 };
 use control::config::Config;
 use fence::{Fencer, Outcome, Power, Trust};
@@ -232,24 +232,17 @@ impl Fencing {
                 "correct [fence] in the head's file, then `systemctl reload tangelo`",
             ));
         }
-        let mut lines = vec![format!("{} takes what it is given", shown.agent)];
-        lines.push(match (&power, is_heard) {
-            (Power::On, true) => {
-                "it says \"on\" of the other head, which is heard: its word counts".to_owned()
-            }
-            (Power::On, false) => {
-                "it says \"on\"; the other head is not heard, so that proves nothing".to_owned()
-            }
-            (Power::Off, _) => "it says \"off\"; the other head is not heard".to_owned(),
-            (Power::Unknown(why), _) => format!("nobody will know whether it has fenced: {why}"),
-        });
+        let says = match power {
+            Power::On => FencePower::On,
+            Power::Off => FencePower::Off,
+            Power::Unknown(why) => FencePower::Unknown { why },
+        };
+        let mut steps = vec![
+            PairStep::TryFenceAgent { agent: shown.agent }.into(),
+            PairStep::AskFenceAgent { says, is_heard }.into(),
+        ];
         if how.really {
             let stays_off = self.config().fence.is_some_and(|fence| fence.stays_off);
-            let what = if stays_off {
-                "switch the other head off"
-            } else {
-                "switch the other head off and on again"
-            };
             if seen(&status()).is_maintained {
                 return Err(refuse(
                     "there is maintenance: nothing is fenced".to_owned(),
@@ -260,27 +253,26 @@ impl Fencing {
                 let message = "the agent has not yet said \"on\" of the other head while that was heard, so its word does not count";
                 return Err(refuse(message.to_owned(), "do this while both heads run"));
             }
-            lines.push(what.to_owned());
+            steps.push(PairStep::FenceHead { stays_off }.into());
             if !dry_run {
                 self.begin(FenceCause::Command);
-                lines.push(self.fence_for_command().await?);
+                let outcome = self.fence_for_command().await?;
+                steps.push(PairStep::EndFencing { outcome }.into());
             }
         }
-        Ok(Change { dry_run, lines, hosts_affected: Vec::new(), made: None })
+        Ok(Change { dry_run, steps, hosts_affected: Vec::new(), made: None })
     }
 
-    async fn fence_for_command(&self) -> Result<String, CommandError> {
+    async fn fence_for_command(&self) -> Result<FenceOutcome, CommandError> {
         let fencing = self.clone();
         let work = tokio::spawn(async move { fencing.fence().await });
         if tokio::time::timeout(COMMAND_TIME, work).await.is_err() {
-            return Ok("it is still under way: `tangelo pair status` tells its outcome".to_owned());
+            return Ok(FenceOutcome::Running);
         }
         let last = self.status().and_then(|shown| shown.last);
         match last.map(|last| (last.outcome, last.detail)) {
-            Some((FenceOutcome::Fenced, _)) => Ok("it was off".to_owned()),
-            Some((FenceOutcome::WasOff, _)) => Ok("it was off already".to_owned()),
-            Some((FenceOutcome::Asked, _)) => {
-                Ok("the agent was asked; it has no way to tell whether it has".to_owned())
+            Some((outcome @ (FenceOutcome::Fenced | FenceOutcome::WasOff | FenceOutcome::Asked), _)) => {
+                Ok(outcome)
             }
             other => {
                 let why = other.map_or_else(String::new, |(_, why)| why);

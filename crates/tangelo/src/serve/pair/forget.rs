@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use api::{
-    ArrayStatus, Change, Command, CommandError, CommandErrorKind, DriveState, PairForgetting, PairStatus,
-    Reply,
+    ArrayStatus, Change, ChangeStep, Command, CommandError, CommandErrorKind, DriveState, PairForgetting,
+    PairStatus, PairStep, Reply,
 };
 use control::array::Array;
 use setup::SetupError;
@@ -27,7 +27,7 @@ pub async fn forget(
         other => unreachable!("the array answered a status command with {other:?}"),
     };
     check(pair, how)?;
-    let change = Change { dry_run, lines: lines(pair, &status), hosts_affected: hosts(&status), made: None };
+    let change = Change { dry_run, steps: steps(pair, &status), hosts_affected: hosts(&status), made: None };
     if !dry_run {
         setup::disown(&company.state_dir(), how.force).await.map_err(|error| refused(&error))?;
         tracing::warn!("the other head is forgotten; this one starts again, alone");
@@ -72,37 +72,25 @@ fn refused(error: &SetupError) -> CommandError {
 }
 
 /// What is done, and what is left to do elsewhere.
-fn lines(pair: &PairStatus, status: &ArrayStatus) -> Vec<String> {
-    let place = match pair.other.addresses.as_slice() {
-        [] => "the other head, which has not joined,".to_owned(),
-        addresses => format!("the head at {}", addresses.join(", ")),
-    };
-    let mut lines = vec![format!("{place} owns nothing and takes over nothing any more")];
+fn steps(pair: &PairStatus, status: &ArrayStatus) -> Vec<ChangeStep> {
+    let mut steps = vec![PairStep::ForgetHead { addresses: pair.other.addresses.clone() }];
     for (pool, drive) in
         status.pools.iter().flat_map(|pool| pool.drives.iter().map(move |drive| (pool, drive)))
     {
+        let path = || drive.path.clone();
         if drive.state == DriveState::Missing {
-            lines.push(format!(
-                "{} of pool {} is not there: its record of the other head is erased when it comes back",
-                drive.path, pool.name
-            ));
+            steps.push(PairStep::LeaveTwinRecord { drive: path(), pool: pool.name.clone() });
         } else if twin_at(&drive.path).is_some() {
-            lines.push(format!("{} has no twin any more", drive.path));
+            steps.push(PairStep::EndTwin { drive: path() });
         } else if is_shared_at(&drive.path) {
-            lines.push(format!("{} is not reserved any more", drive.path));
+            steps.push(PairStep::EndReservation { drive: path() });
         }
     }
-    lines.push("end this server's member of etcd, and remove its data".to_owned());
-    lines.push(
-        "start the array again on this head alone, which hosts notice as a pause of about a second"
-            .to_owned(),
-    );
-    lines.push("afterwards, here: `systemctl disable tangelo-register`".to_owned());
-    lines.push(
-        "on the other head and the witness: `systemctl disable --now tangelo tangelo-register`, then move the state directory away"
-            .to_owned(),
-    );
-    lines
+    steps.push(PairStep::EndRegisterMember {});
+    steps.push(PairStep::RestartArray { alone: true });
+    steps.push(PairStep::DisableRegister {});
+    steps.push(PairStep::DisableOthers {});
+    steps.into_iter().map(ChangeStep::from).collect()
 }
 
 /// Those that are logged in.

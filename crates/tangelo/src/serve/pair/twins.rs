@@ -7,8 +7,10 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use api::{Change, Command, CommandError, CommandErrorKind, DriveState, DriveStatus, PoolStatus, Reply};
-use base::units::size;
+use api::{
+    Change, ChangeStep, Command, CommandError, CommandErrorKind, DriveState, DriveStatus, InWords, PairStep,
+    PoolStatus, Reply,
+};
 use control::array::Array;
 use heads::{InUse, Pairing, RECORD_BYTES, SharedRecord, SharedWish, TwinId, TwinsError, TwinsWish, twin_of};
 use setup::PairFile;
@@ -71,10 +73,10 @@ pub async fn convert_shared(
     if is_shared(engine, pool).await? {
         return refuse(format!("both heads see the drives of pool {pool} already"));
     }
-    let mut lines = vec!["start the array again, which hosts notice as a pause of about a second".to_owned()];
-    let line = |drive: &InUse| format!("hold {} by a reservation, if the other head sees it", drive.path);
-    lines.extend(drives.iter().map(line));
-    let change = Change { dry_run, lines, hosts_affected: Vec::new(), made: None };
+    let reserve = |drive: &InUse| PairStep::ReserveDrive { drive: drive.path.clone() };
+    let steps = [PairStep::RestartArray { alone: false }].into_iter().chain(drives.iter().map(reserve));
+    let steps = steps.map(ChangeStep::from).collect();
+    let change = Change { dry_run, steps, hosts_affected: Vec::new(), made: None };
     Ok((change, drives.into_iter().map(|drive| drive.path).collect()))
 }
 
@@ -96,12 +98,14 @@ pub async fn convert(
         let message = format!("pool {pool} is on both heads already");
         return Err(CommandError::new(CommandErrorKind::InUse, message, ""));
     }
-    let mut lines = vec!["start the array again, which hosts notice as a pause of about a second".to_owned()];
-    lines.extend(pairings.iter().map(|pairing| {
-        let bytes = size(pairing.mirrored_bytes);
-        format!("make {} of the other head the twin of {}; {bytes} are copied", pairing.partners, pairing.own)
-    }));
-    let change = Change { dry_run, lines, hosts_affected: Vec::new(), made: None };
+    let make = |pairing: &Pairing| PairStep::MakeTwin {
+        drive: pairing.own.clone(),
+        twin: pairing.partners.clone(),
+        copied_bytes: pairing.mirrored_bytes,
+    };
+    let steps = [PairStep::RestartArray { alone: false }].into_iter().chain(pairings.iter().map(make));
+    let steps = steps.map(ChangeStep::from).collect();
+    let change = Change { dry_run, steps, hosts_affected: Vec::new(), made: None };
     Ok((change, pairings.into_iter().map(|pairing| pairing.own).collect()))
 }
 
@@ -166,28 +170,32 @@ async fn make_them(state_dir: &Path, head: &HeadMailbox) {
     }
     if !drives.is_empty() {
         let wish = TwinsWish { drives, force: Vec::new(), keep: true, dry_run: false };
-        let line =
-            |Pairing { own, partners, .. }| format!("the twin of {own} is {partners} of the other head");
-        until_made(async || make(head, wish.clone()).await.map(|made| made.into_iter().map(line).collect()))
-            .await;
+        until_made(async || Ok(twin_steps(make(head, wish.clone()).await?))).await;
     }
     if !shared.is_empty() {
         // what they hold is the pool
         let wish = SharedWish { force: shared.clone(), drives: shared, dry_run: false };
-        until_made(async || {
-            let made = share(head, wish.clone()).await?;
-            Ok(made.into_iter().map(|drive| format!("both heads see {drive}")).collect())
-        })
-        .await;
+        until_made(async || Ok(share_steps(share(head, wish.clone()).await?))).await;
     }
 }
 
+/// Drives have got their twins.
+pub fn twin_steps(made: Vec<Pairing>) -> Vec<PairStep> {
+    let step = |Pairing { own, partners, .. }| PairStep::TwinDrive { drive: own, twin: partners };
+    made.into_iter().map(step).collect()
+}
+
+/// Both heads see these drives.
+pub fn share_steps(made: Vec<String>) -> Vec<PairStep> {
+    made.into_iter().map(|drive| PairStep::ShareDrive { drive }).collect()
+}
+
 /// Tries again as long as the other head may not be there yet, and writes to the log what has been made.
-async fn until_made(mut make: impl AsyncFnMut() -> Result<Vec<String>, TwinsError>) {
+async fn until_made(mut make: impl AsyncFnMut() -> Result<Vec<PairStep>, TwinsError>) {
     let until = tokio::time::Instant::now() + PARTNER_TIME;
     loop {
         match make().await {
-            Ok(lines) => return lines.into_iter().for_each(|line| tracing::info!("{line}")),
+            Ok(steps) => return steps.iter().for_each(|step| tracing::info!("{}", step.text())),
             Err(TwinsError::Unreachable | TwinsError::Own { error: env::IoError::Busy, .. })
                 if tokio::time::Instant::now() < until =>
             {
