@@ -8,7 +8,7 @@ use crate::{InWords, LastScrub, RepairStatus};
 
 /// Something that a pool is doing or has done. Its `code` tells the kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum PoolActivity {
     /// Data is being written anew.
     Repair(RepairStatus),

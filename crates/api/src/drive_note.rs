@@ -8,7 +8,7 @@ use crate::{DriveGivenUp, InWords};
 
 /// A note about a drive. Its `code` tells the kind; `pool` is the name of a pool, `drive` the path of the drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum DriveNote {
     /// It is served to hosts as this raw volume.
     Exported {

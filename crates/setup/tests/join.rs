@@ -115,8 +115,7 @@ async fn who_has_no_good_token_gets_nothing() {
     // a token of another pair, with the address of this one's door
     let strange = Server::new(2, 9);
     let stranger =
-        setup::create(strange.path(), HeadId(9), ARRAY, 0, &strange.ports, pair::TAKEOVER_MS_DEFAULT)
-            .expect("it is alone");
+        setup::create(strange.path(), HeadId(9), ARRAY, 0, &strange.ports, 500).expect("it is alone");
     let strange_token = elsewhere(&stranger.head, created.head.door);
     let refused = other.join(&strange_token).await.expect_err("another authority");
     assert!(matches!(refused, SetupError::WrongAuthority { .. }), "{refused}");
@@ -166,8 +165,7 @@ async fn who_has_no_good_token_gets_nothing() {
     other.join(&token).await.expect("the token is good");
     let refused = other.join(&token).await.expect_err("it has joined");
     assert!(matches!(refused, SetupError::Paired { .. }), "{refused}");
-    let refused = setup::create(other.path(), A, ARRAY, 0, &other.ports, pair::TAKEOVER_MS_DEFAULT)
-        .expect_err("it has joined");
+    let refused = setup::create(other.path(), A, ARRAY, 0, &other.ports, 500).expect_err("it has joined");
     assert!(matches!(refused, SetupError::Paired { .. }), "{refused}");
 }
 
@@ -260,7 +258,7 @@ async fn etcd_is_started_again_when_it_dies_and_runs_once() {
 #[ignore = "needs etcd: conformance/register"]
 async fn a_member_that_cannot_start_says_why() {
     let server = Server::new(5, 1);
-    setup::create(server.path(), A, ARRAY, 0, &server.ports, pair::TAKEOVER_MS_DEFAULT).expect("it is alone");
+    setup::create(server.path(), A, ARRAY, 0, &server.ports, 500).expect("it is alone");
     let taken = TcpListener::bind(server.ports[0].peer()).await.expect("it is free");
     let mut server = server;
     server.start_member();
@@ -298,7 +296,7 @@ async fn a_supervisor_that_is_killed() {
 #[ignore = "needs etcd: conformance/register"]
 async fn etcd_dies_with_its_supervisor() {
     let server = Server::new(6, 1);
-    setup::create(server.path(), A, ARRAY, 0, &server.ports, pair::TAKEOVER_MS_DEFAULT).expect("it is alone");
+    setup::create(server.path(), A, ARRAY, 0, &server.ports, 500).expect("it is alone");
     let mut supervisor = Command::new(std::env::current_exe().expect("it runs"))
         .args(["--ignored", "--exact", "a_supervisor_that_is_killed"])
         .env(KILLED, server.path())

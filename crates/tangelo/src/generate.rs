@@ -87,7 +87,7 @@ Generated from the program's own definition: `UPDATE_DOCS=1 cargo test -p tangel
 token (`--server HOST:PORT --token-file FILE`).
 
 - `-o json` works on every command. Every answer has a `\"schema\"`; a refusal is
-  `{\"schema\": 1, \"error\": {\"code\", \"message\", \"hint\"}}`.
+  `{\"schema\": 2, \"error\": {\"code\", \"message\", \"hint\"}}`.
 - `--dry-run` on every command that changes something checks everything, tells what would change and which hosts it
   would affect, and changes nothing.
 - Exit codes: 0 fine, 1 degraded or refused, 2 wrong usage or critical.

@@ -8,7 +8,7 @@ use crate::{InWords, Subject};
 
 /// A step about the array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum ArrayStep {
     Rename {
         what: Subject,

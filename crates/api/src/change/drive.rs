@@ -10,7 +10,7 @@ use crate::{DriveGivenUp, InWords, IoErrorName};
 
 /// A step about a drive. `drive` is its path, or `drive` and its id where no path is known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum DriveStep {
     /// It joins a pool; what is on it is erased.
     AddDrive {

@@ -9,7 +9,7 @@ use crate::{FenceOutcome, InWords};
 
 /// A step about a pair. `drive` is a drive of this head.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum PairStep {
     /// Both heads see the drive.
     ShareDrive {

@@ -10,7 +10,7 @@ use crate::InWords;
 
 /// A step about a pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum PoolStep {
     CreatePool {
         pool: String,

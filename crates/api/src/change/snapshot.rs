@@ -8,7 +8,7 @@ use crate::InWords;
 
 /// A step about snapshots.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum SnapshotStep {
     TakeSnapshot {
         volume: String,

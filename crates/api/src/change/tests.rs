@@ -30,7 +30,7 @@ fn each_code_is_of_one_kind_of_step() {
 #[test]
 fn recorded_words_are_read() {
     let json =
-        r#"["create volume vm-01", {"code": "delete_pool", "pool": "fast", "text": "delete pool fast"}]"#;
+        r#"["create volume vm-01", {"code": "delete-pool", "pool": "fast", "text": "delete pool fast"}]"#;
     let steps = recorded::deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
     let words: Vec<String> = steps.iter().map(ChangeStep::text).collect();
     assert_eq!(words, ["create volume vm-01", "delete pool fast"]);

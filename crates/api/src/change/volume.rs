@@ -9,7 +9,7 @@ use crate::{DeviceTrouble, InWords, VolumeBacking};
 
 /// A step about a volume.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum VolumeStep {
     CreateVolume {
         volume: String,

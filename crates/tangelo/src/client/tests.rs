@@ -121,7 +121,7 @@ fn lists_json() {
         let printed = fixture.run(&format!("{noun} list -o json"));
         let json = printed.strip_prefix("exit code 0\n").unwrap();
         let value: serde_json::Value = serde_json::from_str(json).unwrap();
-        assert_eq!(value["schema"], 1, "{noun}");
+        assert_eq!(value["schema"], 2, "{noun}");
         all += &format!("$ tangelo {noun} list -o json\n{json}\n");
     }
     assert_snapshot!(all);

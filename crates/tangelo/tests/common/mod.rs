@@ -78,7 +78,7 @@ impl Head {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "tangelo {line}: {text}");
         let value: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["schema"], 1);
+        assert_eq!(value["schema"], 2);
         value
     }
 
