@@ -178,11 +178,11 @@ pair_within() {
 pair_status() { { pair_command "$1" pair status -o json 2>/dev/null || [ $? -eq 1 ]; } | jq -r ".pair.$2"; }
 pair_is() { [ "$(pair_status "$1" "$2")" = "$3" ]; }
 
-# pair_join [FIRST]: the three commands of an administrator; FIRST (a) founds the pair.
+# pair_join [FIRST]: the three commands of an administrator; FIRST (a) founds the pair. `pair_takeover_after`: another time than the usual.
 pair_join() {
     local made first=${1:-a} second
     second=$(pair_other "$first")
-    made=$(pair_exec "$first" "$(pair_program "$first")" pair create --listen "$(pair_address "$first")" --config "$pair_dir/$first/tangelo.toml") || return 1
+    made=$(pair_exec "$first" "$(pair_program "$first")" pair create ${pair_takeover_after:+--takeover-after "$pair_takeover_after"} --listen "$(pair_address "$first")" --config "$pair_dir/$first/tangelo.toml") || return 1
     pair_start_member "$first"
     # one that runs alone so far starts again
     [ ! -e "$pair_dir/$first/pid" ] || { pair_signal "$first" TERM && pair_within 30 pair_has_ended "$first"; } || return 1
