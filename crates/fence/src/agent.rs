@@ -1,14 +1,7 @@
 //! Runs an agent for one action.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process_group};
+use program::{Order, RunError};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
 
 use crate::Options;
 
@@ -16,8 +9,6 @@ use crate::Options;
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// What a message has of an agent's words.
 const WORDS_BYTES_MAX: usize = 200;
-/// Where agents are, if this process has no path.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Why an agent has given no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -42,64 +33,31 @@ pub(crate) struct Ended {
     pub words: String,
 }
 
-fn find(agent: &str) -> Option<PathBuf> {
-    if agent.contains('/') {
-        return Some(PathBuf::from(agent)).filter(|path| path.is_file());
-    }
-    let paths = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
-    std::env::split_paths(&paths).map(|path| path.join(agent)).find(|path| path.is_file())
-}
-
-/// Ends the agent with all processes that it has started.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // a group that has ended is fine
-            let _ended = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
 /// Has the agent do this. A time-out is an error, and so is an agent that cannot be started.
 pub(crate) async fn run(options: &Options, action: &'static str) -> Result<Ended, AgentError> {
-    let agent = || options.agent.clone();
-    let path = find(&options.agent).ok_or_else(|| AgentError::NotInstalled { agent: agent() })?;
-    let not_run = |error: std::io::Error| AgentError::NotRun { agent: agent(), why: error.to_string() };
-    let mut child = spawn(&path).map_err(not_run)?;
-    let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let ended = timeout(options.time, talk(&mut child, input(options, action))).await;
-    match ended {
-        Ok(Ok((code, out, errors))) => {
-            // it has ended, and nobody else has its pipes: its id may be another's by now
-            group.0 = None;
-            let words = last_words(&errors).or_else(|| last_words(&out)).unwrap_or_default();
-            let words = without_values(options, words);
-            Ok(Ended { code, out, words })
+    let input = input(options, action);
+    let order = Order {
+        program: &options.agent,
+        arguments: &[],
+        input: input.as_bytes(),
+        environment: &[],
+        time: options.time,
+        output_bytes_max: OUTPUT_BYTES_MAX,
+    };
+    let ended = program::run(order, ()).await.map_err(|error| agent_error(error, action))?;
+    let words = without_values(options, &ended.last_words);
+    Ok(Ended { code: ended.code, out: String::from_utf8_lossy(&ended.out).into_owned(), words })
+}
+
+fn agent_error(error: RunError, action: &'static str) -> AgentError {
+    match error {
+        RunError::NotInstalled { program: agent } => AgentError::NotInstalled { agent },
+        RunError::NotRun { program: agent, why } => AgentError::NotRun { agent, why },
+        RunError::TimedOut { program: agent, seconds } => AgentError::TimedOut { agent, action, seconds },
+        RunError::Endless { program: agent } => {
+            AgentError::NotUnderstood { agent, why: "it prints without end".to_owned() }
         }
-        Ok(Err(error)) => Err(not_run(error)),
-        Err(_) => Err(AgentError::TimedOut { agent: agent(), action, seconds: seconds(options.time) }),
     }
-}
-
-fn seconds(time: Duration) -> u64 {
-    time.as_millis().div_ceil(1000) as u64
-}
-
-fn spawn(path: &Path) -> std::io::Result<Child> {
-    let path_variable = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
-    Command::new(path)
-        .env_clear()
-        .env("PATH", path_variable)
-        // the words of an agent are not translated
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
 }
 
 /// One parameter a line.
@@ -111,35 +69,6 @@ fn input(options: &Options, action: &str) -> String {
     };
     let lines: String = parameters.map(|(name, value)| format!("{name}={value}\n")).collect();
     format!("action={action}\n{lines}")
-}
-
-async fn talk(child: &mut Child, input: String) -> std::io::Result<(Option<i32>, String, String)> {
-    let (mut stdin, out, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let write = async {
-        if let Some(mut stdin) = stdin.take() {
-            // one that reads nothing has answered already
-            let _unread = stdin.write_all(input.as_bytes()).await;
-        }
-    };
-    let ((), out, errors, status) = tokio::join!(write, read(out), read(errors), child.wait());
-    Ok((status?.code(), out, errors))
-}
-
-async fn read(from: Option<impl AsyncRead + Unpin>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(from) = from {
-        let mut first = from.take(OUTPUT_BYTES_MAX);
-        // what was read before an error counts
-        let _broken = first.read_to_end(&mut bytes).await;
-        // what is too much is thrown away, so that the agent does not wait for a reader
-        let mut rest = first.into_inner();
-        let _broken = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn last_words(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
 /// Agents repeat what they were given, and some of it is secret.
@@ -159,6 +88,8 @@ fn without_values(options: &Options, words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
     use crate::Means;
 
     #[test]

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 31] = [
+const ROOMS: [(&str, &[&str]); 32] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -68,7 +68,8 @@ const ROOMS: [(&str, &[&str]); 31] = [
     ),
     ("register", &["pair"]),
     ("setup", &["base", "pair", "register"]),
-    ("fence", &[]),
+    ("program", &[]),
+    ("fence", &["program"]),
     ("floating", &[]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
