@@ -20,7 +20,7 @@ pub struct Target {
 const PAGE_KEY_BYTES: usize = 13;
 
 /// All of them. A directory of `fuzz/corpus` has the name of each.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     Target {
         name: "iscsi-pdu",
         what: "every iSCSI PDU, additional headers, text",
@@ -110,6 +110,7 @@ pub const TARGETS: [Target; 19] = [
         run: text,
         bytes_max: 4096,
     },
+    Target { name: "smartctl", what: "what smartctl prints of a drive", run: smartctl, bytes_max: 4096 },
 ];
 
 /// The target of this name.
@@ -171,6 +172,14 @@ fn text(bytes: &[u8]) {
         if let Err(error) = control::config::Config::parse(std::path::Path::new("fuzz.toml"), text) {
             assert!(!error.to_string().is_empty());
         }
+    }
+}
+
+/// What it says of itself is for people: it must not fail to be written either.
+fn smartctl(bytes: &[u8]) {
+    match health::parse(bytes, Some(0)) {
+        Ok(reading) => assert!(reading.model.len() <= 64 && reading.serial.len() <= 64),
+        Err(unread) => assert!(!unread.to_string().is_empty()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Commands to the array, and the properties of new pools, volumes and hosts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Lease, Named, ProblemFacts,
+    CopyOrder, DriveHealth, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Lease, Named, ProblemFacts,
     ScheduleOrder, Subject, TransferId, TransferOrder, Upkeep,
 };
 
@@ -80,14 +81,27 @@ pub enum Command {
     /// Whether the control plane can keep events: why not. It is a problem as long as it cannot. →
     /// [`crate::Reply::Changed`]
     EventsKept(Result<(), JournalTrouble>),
-    /// What a head of a pair knows to be wrong with the pair, all of it. Each is a problem until this is said anew. →
-    /// [`crate::Reply::Changed`]
-    PairProblems(Vec<ProblemFacts>),
+    /// What the head knows to be wrong, as far as this source tells: all of it. Each is a problem until the source says otherwise. The
+    /// array holds [`base::limits::HEAD_PROBLEMS_MAX`] of them for each source. → [`crate::Reply::Changed`]
+    HeadProblems { source: HeadSource, problems: Vec<(Subject, ProblemFacts)> },
+    /// What the head knows of the health of its drives, by their paths: of all of them. → [`crate::Reply::Changed`]
+    DriveHealth(BTreeMap<String, DriveHealth>),
+    /// The drives that the array knows. → [`crate::Reply::DrivePaths`]
+    DrivePaths,
     /// The head's file has changed: listen on these portals, look at these drives. → [`crate::Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
     /// → [`crate::Reply::Stopped`]
     Shutdown,
+}
+
+/// What of a head knows of problems that the array cannot see itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum HeadSource {
+    /// The pair that it is of.
+    Pair,
+    /// What its drives say of their health.
+    Drives,
 }
 
 /// An address to listen on, and who may come by it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DriveNote, Worded};
+use crate::{DriveHealth, DriveNote, Worded};
 
 /// A drive: a block device or a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -34,6 +34,9 @@ pub struct DriveStatus {
     #[serde(default, with = "crate::worded::optional")]
     #[schema(value_type = Option<Worded<DriveNote>>)]
     pub note: Option<DriveNote>,
+    /// `null` if its health is not watched, or was not read since the start.
+    #[serde(default)]
+    pub health: Option<DriveHealth>,
 }
 
 /// What went wrong with a drive for as long as it has been in its pool.

@@ -7,6 +7,7 @@
 mod activity;
 mod change;
 mod command;
+mod drive_health;
 mod drive_note;
 mod drives;
 mod error;
@@ -34,7 +35,8 @@ pub use change::{
     ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
     PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
 };
-pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
+pub use command::{Command, HeadSource, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
+pub use drive_health::{DriveFault, DriveHealth, DriveLink, DriveSelfTest, HealthUnread};
 pub use drive_note::DriveNote;
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
 pub use env::IoError;
@@ -62,7 +64,7 @@ pub use problem::{
     ProblemKey, ProblemRow, RefusedWrites, ScheduleFailure, SpareObstacle, StartFailure, StoreFailure,
     Subject,
 };
-pub use reply::{Caller, Change, Made, Reply, ReplyChannel, patient_caller};
+pub use reply::{Caller, Change, KnownDrive, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
 pub use settings::{NewSettings, PoolSettings};
 pub use snapshots::{

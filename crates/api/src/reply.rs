@@ -12,6 +12,7 @@ use crate::{
 #[derive(Clone, PartialEq, Debug)]
 pub enum Reply {
     Drives(Vec<DriveStatus>),
+    DrivePaths(Vec<KnownDrive>),
     Changed(Change),
     Snapshots(Vec<SnapshotStatus>),
     Status(Box<ArrayStatus>),
@@ -20,6 +21,14 @@ pub enum Reply {
     Events(EventPage),
     TransferBegan(TransferGrant),
     Stopped,
+}
+
+/// A drive that the array knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownDrive {
+    pub path: String,
+    /// It is of a pool, a spare of one, or a raw volume.
+    pub is_used: bool,
 }
 
 /// What a command changed, or with `dry_run` would have changed.

@@ -44,6 +44,27 @@ pub fn moment_with_seconds(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}Z", ms / 1000 % 60)
 }
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// As `March 2028`: for a forecast, which names no day.
+pub fn month(ms: u64) -> String {
+    let Date { year, month, .. } = Date::of(ms);
+    format!("{} {year}", MONTHS[month as usize - 1])
+}
+
 /// Reads a moment as people write it (UTC): `2026-11-27`, `2026-11-27 02:04`, `2026-11-27T02:04:05Z`. From 1970 to 9999.
 pub fn parse_moment(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);

@@ -11,6 +11,7 @@ pub mod limits;
 pub mod map;
 pub mod prng;
 pub mod table;
+pub mod text;
 pub mod time;
 pub mod units;
 

@@ -68,6 +68,8 @@ pub const PORTAL_GROUPS_OF_A_HEAD_MAX: u16 = 32;
 pub const PORTAL_GROUPS_MAX: u16 = 2 * PORTAL_GROUPS_OF_A_HEAD_MAX;
 /// Drives that one head looks at, whether or not they belong to a pool.
 pub const CONFIGURED_DRIVES_MAX: usize = 256;
+/// Problems that one source of a head may have. A drive has a handful of them at most.
+pub const HEAD_PROBLEMS_MAX: usize = 512;
 /// Clients of the API that are connected at once, and requests that are at work at once, of each of its two sockets.
 pub const API_CONNECTIONS_MAX: usize = 64;
 pub const API_REQUESTS_MAX: usize = 32;

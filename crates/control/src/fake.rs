@@ -108,11 +108,13 @@ impl FakeArray {
                 let hosts = vec![host.clone()];
                 changed(dry_run, HostStep::UnmapVolume { volume, host }, hosts)
             }
+            Command::DrivePaths => Ok(Reply::DrivePaths(Vec::new())),
             Command::Events { .. } => Ok(Reply::Events(EventPage::default())),
             Command::Reload { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::PairProblems(_) => Ok(Reply::Changed(unchanged())),
+            | Command::HeadProblems { .. }
+            | Command::DriveHealth(_) => Ok(Reply::Changed(unchanged())),
             Command::Shutdown => Ok(Reply::Stopped),
         }
     }
@@ -276,6 +278,7 @@ fn drive(index: usize) -> DriveStatus {
         write_latency_us: None,
         id: format!("{index:032x}"),
         note: None,
+        health: None,
     }
 }
 

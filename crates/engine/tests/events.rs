@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use api::{
-    Caller, Command, CommandKind, DriveTrouble, Event, EventCode, EventFacts, Expiry, JournalTrouble, Keep,
-    NewBacking, NewPool, NewSettings, NewVolume, Origin, PoolOffline, ProblemCode, ProblemFacts, RepairKind,
-    Reply, ScheduleOrder, Subject, Upkeep,
+    Caller, Command, CommandKind, DriveTrouble, Event, EventCode, EventFacts, Expiry, HeadSource,
+    JournalTrouble, Keep, NewBacking, NewPool, NewSettings, NewVolume, Origin, PoolOffline, ProblemCode,
+    ProblemFacts, RepairKind, Reply, ScheduleOrder, Subject, Upkeep,
 };
 use base::Nanos;
 use base::limits::{EVENT_READERS_MAX, EVENTS_AT_ONCE_MAX, EVENTS_HELD_MAX};
@@ -360,18 +362,23 @@ fn a_flood_of_logins_costs_few_events() {
     assert!(codes.contains(&EventCode::LoginRefused));
 }
 
+fn of_pair(facts: Vec<ProblemFacts>) -> Command {
+    let problems = facts.into_iter().map(|facts| (Subject::Array, facts)).collect();
+    Command::HeadProblems { source: HeadSource::Pair, problems }
+}
+
 /// What a head says of its pair is a problem until it says otherwise. Maintenance began when the register says.
 #[test]
 fn what_a_head_knows_of_its_pair_is_a_problem() {
     let mut lab = Lab::new(9, 1, &[]);
     lab.pass(Nanos::from_secs(1));
     lab.events();
-    lab.change(Command::PairProblems(vec![ProblemFacts::PairMaintenance { since_ms: 77 }]));
+    lab.change(of_pair(vec![ProblemFacts::PairMaintenance { since_ms: 77 }]));
     wait_for(&mut lab, &[EventCode::ProblemBegan], 5);
     let problems: Vec<_> =
         lab.status().problems.iter().map(|problem| (problem.code(), problem.since_ms)).collect();
     assert_eq!(problems, [(ProblemCode::PairMaintenance, Some(77))]);
-    lab.change(Command::PairProblems(Vec::new()));
+    lab.change(of_pair(Vec::new()));
     wait_for(&mut lab, &[EventCode::ProblemEnded], 5);
     assert_eq!(lab.status().problems, []);
 }
@@ -385,7 +392,43 @@ fn a_head_that_cannot_fence_the_other_one_is_a_problem() {
         ProblemFacts::FenceUnusable { agent: agent.clone(), detail: detail.clone() },
         ProblemFacts::HeadNotFenced { agent, detail },
     ];
-    lab.change(Command::PairProblems(facts.to_vec()));
+    lab.change(of_pair(facts.to_vec()));
     let codes: Vec<ProblemCode> = lab.status().problems.iter().map(|problem| problem.code()).collect();
     assert_eq!(codes, [ProblemCode::FenceUnusable, ProblemCode::HeadNotFenced]);
+}
+
+/// One source of a head does not speak for another one, and none can flood the list.
+#[test]
+fn each_source_of_a_head_has_its_own_problems() {
+    let mut lab = Lab::new(11, 1, &[]);
+    let of_drives = |count: usize| {
+        let problem = |index| {
+            (
+                Subject::drive(format!("/dev/sd{index}")),
+                ProblemFacts::DriveSlow { factor: None, emptying: false },
+            )
+        };
+        let mut problems: Vec<_> = (0..count).map(problem).collect();
+        // the worst is last, and is told all the same
+        problems.push((Subject::pool("fast"), ProblemFacts::SegmentsIncomplete { segments: 1 }));
+        Command::HeadProblems { source: HeadSource::Drives, problems }
+    };
+    let codes = |lab: &mut Lab| -> BTreeSet<ProblemCode> {
+        lab.status().problems.iter().map(|problem| problem.code()).collect()
+    };
+    lab.change(of_pair(vec![ProblemFacts::PairMaintenance { since_ms: 77 }]));
+    lab.change(of_drives(1));
+    let both = [ProblemCode::DriveSlow, ProblemCode::PairMaintenance, ProblemCode::SegmentsIncomplete];
+    assert_eq!(codes(&mut lab), BTreeSet::from(both));
+    lab.change(of_pair(vec![]));
+    assert_eq!(codes(&mut lab), BTreeSet::from([ProblemCode::DriveSlow, ProblemCode::SegmentsIncomplete]));
+    lab.change(of_drives(600));
+    let problems = lab.status().problems;
+    assert_eq!(problems.len(), base::limits::HEAD_PROBLEMS_MAX);
+    assert_eq!(problems[0].code(), ProblemCode::SegmentsIncomplete);
+    let left_out = problems.iter().find(|problem| problem.code() == ProblemCode::ProblemsLeftOut);
+    let left_out = left_out.expect("it is said").facts.clone();
+    assert_eq!(left_out, ProblemFacts::ProblemsLeftOut { left_out: 601 - 511 });
+    lab.change(Command::HeadProblems { source: HeadSource::Drives, problems: vec![] });
+    assert_eq!(lab.status().problems, []);
 }

@@ -71,11 +71,17 @@ impl Manager {
                 self.problems_may_differ();
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::PairProblems(facts) => {
-                *self.pair_problems.borrow_mut() = facts;
+            Command::HeadProblems { source, problems } => {
+                self.head_problems.set(source, problems);
                 self.problems_may_differ();
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
+            Command::DriveHealth(health) => {
+                self.drive_health.replace(health);
+                self.problems_may_differ();
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
+            Command::DrivePaths => Ok(Reply::DrivePaths(self.drive_paths())),
             other => Err(other),
         }
     }
@@ -126,7 +132,9 @@ impl Manager {
             | Command::Events { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::PairProblems(_)
+            | Command::HeadProblems { .. }
+            | Command::DriveHealth(_)
+            | Command::DrivePaths
             | Command::Shutdown
             | Command::SnapshotList { .. } => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,

@@ -154,6 +154,7 @@ impl Manager {
             read_latency_us: None,
             write_latency_us: None,
             note: note(&state, drive),
+            health: self.health_of_drive(&drive.path),
         });
         statuses.collect()
     }

@@ -16,12 +16,13 @@
 //! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `pool_upgrade`, `settings` | pools |
-//! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
+//! | `drives`, `drive_commands`, `drive_health`, `identity`, `locate`, `remembered`, `wipe` | drives |
 //! | `keeper`, `keeper_state`, `repair`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `metrics` | what administrators read |
 //! | `event_ring`, `events`, `drive_events`, `known_problems`, `watch` | what has happened: numbered and told; problems that begin and end |
+//! | `head_problems` | problems that only the head can see |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;
@@ -38,6 +39,7 @@ mod condition;
 mod copy_sources;
 mod drive_commands;
 mod drive_events;
+mod drive_health;
 mod drives;
 mod error;
 mod error_threshold;
@@ -45,6 +47,7 @@ mod event_ring;
 mod events;
 mod failure;
 mod fullness;
+mod head_problems;
 mod hosts;
 mod identity;
 mod keeper;

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{
-    CommandError, JournalTrouble, PortalOptions, ProblemFacts, StartFailure, StoreFailure, TransferId,
-};
+use api::{CommandError, DriveHealth, JournalTrouble, PortalOptions, StartFailure, StoreFailure, TransferId};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal, NameError};
@@ -17,6 +15,7 @@ use task::{Gate, Notify, Semaphore};
 use shard::{Call, Context, Replica};
 
 use crate::event_ring::Events;
+use crate::head_problems::HeadProblems;
 use crate::known_problems::KnownProblems;
 use crate::paired::PairedArray;
 use crate::probed::UnansweredProbes;
@@ -106,8 +105,9 @@ pub struct Manager {
     pub(crate) watch: KnownProblems,
     /// Why the control plane cannot keep events.
     pub(crate) journal_trouble: RefCell<Option<JournalTrouble>>,
-    /// What the head knows to be wrong with the pair.
-    pub(crate) pair_problems: RefCell<Vec<ProblemFacts>>,
+    pub(crate) head_problems: HeadProblems,
+    /// What the head knows of the health of drives, by their paths.
+    pub(crate) drive_health: RefCell<BTreeMap<String, DriveHealth>>,
     pub(crate) state: RefCell<State>,
 }
 
@@ -168,7 +168,8 @@ impl Manager {
             events: Events::new(io, parameters.newest_event),
             watch: KnownProblems::new(io),
             journal_trouble: RefCell::default(),
-            pair_problems: RefCell::default(),
+            head_problems: HeadProblems::default(),
+            drive_health: RefCell::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),

@@ -1,6 +1,6 @@
 //! The status of pools and their drives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use catalog::{DriveName, PoolEntry};
@@ -15,9 +15,9 @@ use crate::manager::Manager;
 use crate::repair::Remaining;
 use crate::settings;
 use crate::state::Pool;
-use crate::{bin, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
+use crate::{bin, drive_commands, drive_health, fullness, loss, members, outlook, scrub, slow, spares};
 use api::{
-    DriveContent, DriveErrors, DriveLoss, DriveNote, DriveState, DriveStatus, Health, LostDrive,
+    DriveContent, DriveErrors, DriveHealth, DriveLoss, DriveNote, DriveState, DriveStatus, Health, LostDrive,
     PoolActivity, PoolMap, PoolReferences, PoolStatus, PoolWrites, Problem, ProblemFacts, RepairStatus,
     Subject,
 };
@@ -37,6 +37,7 @@ impl Manager {
         let kept = self.kept_for_copies().await;
         let mut uses = self.uses(&stats).await;
         let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);
+        let health = self.drive_health.borrow();
         let state = self.state.borrow();
         let mut describe = |pool: &Pool| {
             let entry = state.catalog.pool(pool.id);
@@ -44,7 +45,7 @@ impl Manager {
             let lanes: Vec<&LaneStats> = of(pool.id).collect();
             let kept_blocks = kept.get(&pool.id).copied().unwrap_or(0);
             let uses = uses.remove(&pool.id).unwrap_or_default();
-            let view = View { pool, lanes: &lanes, kept_blocks, uses, entry, clocks };
+            let view = View { pool, lanes: &lanes, kept_blocks, uses, entry, clocks, health: &health };
             let (status, mut problems) = view.status();
             problems.extend(bin::problem(&state.catalog, pool.id, &pool.name, &lanes));
             (status, problems)
@@ -81,6 +82,7 @@ struct View<'a> {
     entry: Option<&'a PoolEntry>,
     /// The present time: since the start, and of the wall clock in milliseconds.
     clocks: (Nanos, u64),
+    health: &'a BTreeMap<String, DriveHealth>,
 }
 
 /// Counts that were wrong: caused by an error of the program or of this machine's memory, and corrected.
@@ -214,6 +216,7 @@ impl View<'_> {
         let slow = |(index, member): (usize, &Member)| slow::problem(member, self.lanes, index);
         problems.extend(self.members().iter().enumerate().filter_map(slow));
         problems.extend(space);
+        problems.extend(drive_health::overheats(status));
         problems
     }
 
@@ -290,6 +293,7 @@ impl View<'_> {
             write_latency_us,
             id: member.id.to_string(),
             note,
+            health: self.health.get(&member.path).cloned(),
         }
     }
 

@@ -188,17 +188,8 @@ impl Manager {
         let not_kept =
             trouble.map(|trouble| Problem::new(Subject::Array, ProblemFacts::EventsNotKept(trouble)));
         problems.extend(not_kept);
-        problems.extend(self.pair_problems.borrow().iter().map(pair_problem));
+        problems.extend(self.head_problems.all());
         problems
-    }
-}
-
-fn pair_problem(facts: &ProblemFacts) -> Problem {
-    let problem = Problem::new(Subject::Array, facts.clone());
-    match facts {
-        // the register knows it, however often the array has started since
-        ProblemFacts::PairMaintenance { since_ms } => Problem { since_ms: Some(*since_ms), ..problem },
-        _ => problem,
     }
 }
 

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 32] = [
+const ROOMS: [(&str, &[&str]); 33] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -71,20 +71,21 @@ const ROOMS: [(&str, &[&str]); 32] = [
     ("program", &[]),
     ("fence", &["program"]),
     ("floating", &[]),
+    ("health", &["api", "base", "program"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (
         "tangelo",
         &[
-            "api", "base", "catalog", "control", "engine", "env", "fence", "floating", "heads", "lab",
-            "pair", "register", "setup", "task", "uring",
+            "api", "base", "catalog", "control", "engine", "env", "fence", "floating", "heads", "health",
+            "lab", "pair", "register", "setup", "task", "uring",
         ],
     ),
     (
         "fuzz",
         &[
-            "api", "base", "block", "catalog", "control", "iscsi", "mirror", "pair", "pool", "scsi", "sim",
-            "wire",
+            "api", "base", "block", "catalog", "control", "health", "iscsi", "mirror", "pair", "pool",
+            "scsi", "sim", "wire",
         ],
     ),
     ("xtask", &["base", "iscsi", "wire"]),

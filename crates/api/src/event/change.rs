@@ -53,7 +53,9 @@ impl Command {
             | Command::Events { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::PairProblems(_)
+            | Command::HeadProblems { .. }
+            | Command::DriveHealth(_)
+            | Command::DrivePaths
             | Command::Shutdown => return None,
             Command::PoolCreate { pool, dry_run } => (*dry_run, PoolCreate, Subject::pool(&pool.name)),
             Command::PoolDelete { name, dry_run, .. } => (*dry_run, PoolDelete, Subject::pool(name)),

@@ -25,6 +25,7 @@ codes! {
     ArrayStopping,
     StartIncomplete,
     EventsNotKept,
+    ProblemsLeftOut,
     PairMaintenance,
     FenceUnusable,
     HeadNotFenced,
@@ -56,6 +57,17 @@ codes! {
     DriveOfAnotherArray,
     DriveFileRemoved,
     SpareUnusable,
+    HealthUnwatched,
+    DriveHealthUnknown,
+    DriveWarm,
+    DriveHot,
+    PoolOverheats,
+    DriveWears,
+    DriveWorn,
+    DriveFailing,
+    DriveMediaErrors,
+    DriveTestFailed,
+    DriveLinkSlow,
 }
 
 impl std::fmt::Display for ProblemCode {

@@ -3,12 +3,12 @@
 use env::IoError;
 
 use super::*;
-use crate::RepairStatus;
+use crate::{DriveFault, DriveLink, HealthUnread, RepairStatus};
 
 const NOVEMBER_MS: u64 = 1_795_694_400_000;
 
 pub(super) fn examples() -> Vec<Problem> {
-    of_the_array().into_iter().chain(of_pools()).chain(of_drives()).collect()
+    of_the_array().into_iter().chain(of_pools()).chain(of_drives()).chain(of_health()).collect()
 }
 
 fn of_the_array() -> Vec<Problem> {
@@ -27,6 +27,7 @@ fn of_the_array() -> Vec<Problem> {
         (Subject::Array, ArrayStopping {}),
         (Subject::Array, StartIncomplete { cause: not_stored }),
         (Subject::Array, EventsNotKept(journal)),
+        (Subject::Array, ProblemsLeftOut { left_out: 88 }),
         (Subject::Array, PairMaintenance { since_ms: NOVEMBER_MS }),
         (
             Subject::Array,
@@ -137,4 +138,25 @@ fn of_drives() -> Vec<Problem> {
         SpareUnusable { pool: "fast".to_owned(), obstacle },
     ];
     all.into_iter().map(|facts| Problem::new(Subject::drive("/dev/nvme2n1"), facts)).collect()
+}
+
+fn of_health() -> Vec<Problem> {
+    use ProblemFacts::*;
+    let drive = || Subject::drive("/dev/nvme2n1");
+    let runs_out_ms = Some(NOVEMBER_MS + 86_400_000 * 480);
+    let link = DriveLink { width: 2, width_max: 4, megatransfers: 8_000, megatransfers_max: 16_000 };
+    let all = [
+        (Subject::Array, HealthUnwatched { program: "smartctl".to_owned() }),
+        (drive(), DriveHealthUnknown { why: HealthUnread::TimedOut { seconds: 20 } }),
+        (drive(), DriveWarm { celsius: 67, celsius_warning: 70, is_stated: true }),
+        (drive(), DriveHot { celsius: 74, celsius_warning: 70, is_stated: true, celsius_critical: Some(80) }),
+        (Subject::pool("fast"), PoolOverheats { drives: 4, survivable: 1 }),
+        (drive(), DriveWears { used_percent: 82, runs_out_ms }),
+        (drive(), DriveWorn { used_percent: 97, runs_out_ms }),
+        (drive(), DriveFailing { faults: vec![DriveFault::Spare] }),
+        (drive(), DriveMediaErrors { new: 3, all: 17 }),
+        (drive(), DriveTestFailed { at_hours: Some(13_113) }),
+        (drive(), DriveLinkSlow(link)),
+    ];
+    all.into_iter().map(|(subject, facts)| Problem::new(subject, facts)).collect()
 }

@@ -10,7 +10,7 @@ use super::cause::{ScheduleFailure, StartFailure};
 use super::failure::StoreFailure;
 use super::io_error::IoErrorName;
 use super::parts::*;
-use crate::RepairStatus;
+use crate::{DriveFault, DriveLink, HealthUnread, RepairStatus};
 
 /// A code with its facts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -25,6 +25,9 @@ pub enum ProblemFacts {
         cause: StoreFailure,
     },
     EventsNotKept(JournalTrouble),
+    ProblemsLeftOut {
+        left_out: u64,
+    },
     PairMaintenance {
         since_ms: u64,
     },
@@ -148,6 +151,46 @@ pub enum ProblemFacts {
         pool: String,
         obstacle: SpareObstacle,
     },
+    HealthUnwatched {
+        program: String,
+    },
+    DriveHealthUnknown {
+        why: HealthUnread,
+    },
+    DriveWarm {
+        celsius: i16,
+        celsius_warning: i16,
+        is_stated: bool,
+    },
+    DriveHot {
+        celsius: i16,
+        celsius_warning: i16,
+        is_stated: bool,
+        celsius_critical: Option<i16>,
+    },
+    PoolOverheats {
+        drives: u64,
+        survivable: u64,
+    },
+    DriveWears {
+        used_percent: u16,
+        runs_out_ms: Option<u64>,
+    },
+    DriveWorn {
+        used_percent: u16,
+        runs_out_ms: Option<u64>,
+    },
+    DriveFailing {
+        faults: Vec<DriveFault>,
+    },
+    DriveMediaErrors {
+        new: u64,
+        all: u64,
+    },
+    DriveTestFailed {
+        at_hours: Option<u64>,
+    },
+    DriveLinkSlow(DriveLink),
 }
 
 impl ProblemFacts {
@@ -160,11 +203,13 @@ impl ProblemFacts {
             };
         }
         code_of! {
-            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept PairMaintenance FenceUnusable HeadNotFenced PortalNotListening LoginsRefused ClockDoubted
+            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept ProblemsLeftOut PairMaintenance FenceUnusable HeadNotFenced PortalNotListening LoginsRefused ClockDoubted
             SnapshotsFromFuture ScheduleFailed ScheduleIncomplete VolumeDeviceUnusable VolumeDeviceSmaller PoolOffline
             NoSpaceBelow PoolDegraded RebuildLacksDrives RebuildLacksSpace SegmentsIncomplete DataLost DataDoubted
             WritesRefused PoolNearlyFull PoolFilling RebuildWouldLackSpace BinGivesWay NoSpareLeft DriveGivenUp
             DriveErrors DriveSlow DriveOfAnotherArray DriveFileRemoved SpareUnusable
+            HealthUnwatched DriveHealthUnknown DriveWarm DriveHot PoolOverheats DriveWears
+            DriveWorn DriveFailing DriveMediaErrors DriveTestFailed DriveLinkSlow
         }
     }
 

@@ -25,8 +25,10 @@ mod row;
 mod subject;
 mod table;
 mod table_drives;
+mod table_health;
 mod table_pools;
 mod words;
+mod words_health;
 mod words_pools;
 
 pub use cause::{CatalogFault, CatalogPlace, ScheduleFailure, StartFailure};

@@ -4,17 +4,19 @@
 use super::ProblemCode;
 use super::row::{DataSafety, Harm, ProblemRow};
 use super::table_drives::DRIVES;
+use super::table_health::HEALTH;
 use super::table_pools::POOLS;
 use crate::Health;
 
-const TABLE: (&[ProblemRow], &[ProblemRow], &[ProblemRow]) = (ARRAY, POOLS, DRIVES);
+const TABLE: [&[ProblemRow]; 4] = [ARRAY, POOLS, DRIVES, HEALTH];
 
-const _: () = assert!(TABLE.0.len() + TABLE.1.len() + TABLE.2.len() == ProblemCode::ALL.len());
+const _: () =
+    assert!(TABLE[0].len() + TABLE[1].len() + TABLE[2].len() + TABLE[3].len() == ProblemCode::ALL.len());
 
 impl ProblemCode {
     pub fn row(self) -> &'static ProblemRow {
         let mut index = self as usize;
-        for part in [TABLE.0, TABLE.1, TABLE.2] {
+        for part in TABLE {
             match index.checked_sub(part.len()) {
                 None => return &part[index],
                 Some(rest) => index = rest,
@@ -80,6 +82,16 @@ const ARRAY: &[ProblemRow] = &[
         meaning: "The journal of events in the head's state directory cannot be written. Events are shown from memory, and are forgotten at the next start. It is tried again with each event, and every half minute.",
         action: "make room for the file, or repair its file system",
         facts: &[("path", "the file that cannot be written"), ("error", "the error")],
+    },
+    ProblemRow {
+        code: ProblemCode::ProblemsLeftOut,
+        title: "There are more problems than are told",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The head has found so many problems of one kind of thing, such as its drives, that only the worst of them are told. Of those that are left out, nothing worse is known than of those that are told.",
+        action: "see to those that are told; the others follow",
+        facts: &[("left_out", "number of problems that are not told")],
     },
     ProblemRow {
         code: ProblemCode::PairMaintenance,

@@ -4,6 +4,7 @@ use base::calendar::moment;
 use base::units::size;
 
 use super::cause::OF_TWO_HEADS;
+use super::words_health as health;
 use super::words_pools as pools;
 use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
 
@@ -29,6 +30,7 @@ impl ProblemFacts {
             ArrayStopping {} => "the array is stopping".to_owned(),
             StartIncomplete { cause } => format!("at the start, {cause}"),
             EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.error),
+            ProblemsLeftOut { left_out } => format!("{left_out} further problems are not told"),
             PairMaintenance { since_ms } => maintenance(*since_ms),
             FenceUnusable { detail, .. } => format!("the other head could not be fenced: {detail}"),
             HeadNotFenced { detail, .. } => format!("the other head is silent, and is not fenced: {detail}"),
@@ -87,6 +89,26 @@ impl ProblemFacts {
             SpareUnusable { pool, obstacle } => {
                 format!("it is a spare of pool {pool} and could not join it: {obstacle}")
             }
+            HealthUnwatched { program } => {
+                format!(
+                    "{program} is not installed: nobody sees wear, media errors and what drives say of themselves"
+                )
+            }
+            DriveHealthUnknown { why } => format!("its health is not known: {why}"),
+            DriveWarm { celsius, celsius_warning, is_stated } => {
+                health::warm(*celsius, *celsius_warning, *is_stated)
+            }
+            DriveHot { celsius, celsius_warning, is_stated, celsius_critical } => {
+                health::hot(*celsius, *celsius_warning, *is_stated, *celsius_critical)
+            }
+            PoolOverheats { drives, survivable } => health::overheats(*drives, *survivable),
+            DriveWears { used_percent, runs_out_ms } | DriveWorn { used_percent, runs_out_ms } => {
+                health::wear(*used_percent, *runs_out_ms)
+            }
+            DriveFailing { faults } => health::failing(faults),
+            DriveMediaErrors { new, all } => health::media_errors(*new, *all),
+            DriveTestFailed { at_hours } => health::test_failed(*at_hours),
+            DriveLinkSlow(link) => format!("its PCIe link runs at {link}"),
         }
     }
 
@@ -133,6 +155,7 @@ impl ProblemFacts {
             | ArrayStopping {}
             | StartIncomplete { .. }
             | EventsNotKept(_)
+            | ProblemsLeftOut { .. }
             | PairMaintenance { .. }
             | FenceUnusable { .. }
             | HeadNotFenced { .. }
@@ -154,7 +177,18 @@ impl ProblemFacts {
             | DriveErrors { .. }
             | DriveSlow { .. }
             | DriveOfAnotherArray { .. }
-            | DriveFileRemoved { .. } => of_row(),
+            | DriveFileRemoved { .. }
+            | HealthUnwatched { .. }
+            | DriveHealthUnknown { .. }
+            | DriveWarm { .. }
+            | DriveHot { .. }
+            | PoolOverheats { .. }
+            | DriveWears { .. }
+            | DriveWorn { .. }
+            | DriveFailing { .. }
+            | DriveMediaErrors { .. }
+            | DriveTestFailed { .. }
+            | DriveLinkSlow { .. } => of_row(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod error;
 mod fence;
+mod health;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_OF_A_HEAD_MAX
 
 pub use self::error::ConfigError;
 pub use self::fence::{Fence, FenceParameter};
+pub use self::health::DriveHealth;
 use self::reader::{Reader, Section, Value};
 use crate::size::parse_size;
 
@@ -91,6 +93,7 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// How the other head of the pair is fenced; `None`: it is not.
     pub fence: Option<Fence>,
+    pub health: DriveHealth,
 }
 
 /// An address that moves with the array, and the interface that has it on this head.
@@ -115,6 +118,7 @@ impl Default for Config {
             memory_bytes: None,
             state_dir: DEFAULT_STATE_DIR.into(),
             fence: None,
+            health: DriveHealth::default(),
         }
     }
 }
@@ -192,6 +196,9 @@ impl Config {
         }
         if let Some(fence) = root.section("fence")? {
             config.fence = Some(fence::read(fence)?);
+        }
+        if let Some(health) = root.section("health")? {
+            config.health = health::read(health)?;
         }
         root.finish()?;
         Ok(config)

@@ -183,6 +183,33 @@ proptest::proptest! {
 }
 
 #[test]
+fn how_the_health_of_drives_is_watched() {
+    let health = parse("").unwrap().health;
+    let seconds = (health.every.as_secs(), health.timeout.as_secs());
+    assert_eq!((health.smartctl.as_deref(), seconds), (Some("smartctl"), (600, 20)));
+    let text = "[health]\nsmartctl = \"/opt/smartctl\"\nevery_seconds = 5\ntimeout_seconds = 2\n[health.devices]\n\"/srv/drive-1\" = \"/dev/sg3\"\n\"/dev/sdb\" = \"megaraid,0  /dev/bus/0\"\n";
+    let health = parse(text).unwrap().health;
+    assert_eq!((health.smartctl.as_deref(), health.every.as_secs()), (Some("/opt/smartctl"), 5));
+    assert_eq!(health.devices["/dev/sdb"], "megaraid,0  /dev/bus/0");
+    assert_eq!(parse("[health]\nsmartctl = \"off\"\n").unwrap().health.smartctl, None);
+    for (text, line, expected) in [
+        ("[health]\nsmartctl = \"./smartctl\"\n", 2, "absolute path"),
+        ("[health]\nsmartctl = \"\"\n", 2, "must be a program"),
+        ("[health]\nevery_seconds = 4\n", 2, "5 to 86400"),
+        ("[health]\ntimeout_seconds = 0\n", 2, "1 to 120"),
+        ("[health]\nsmartctrl = \"x\"\n", 2, "did you mean \"smartctl\"?"),
+        ("[health.devices]\n\"/d\" = \"sda\"\n", 2, "must be a device"),
+        ("[health.devices]\n\"/d\" = \"--test=long /dev/sda\"\n", 2, "must be a device"),
+        ("[health.devices]\n\"/d\" = \"a b /dev/sda\"\n", 2, "must be a device"),
+        ("[health.devices]\nd = \"/dev/sda\"\n", 2, "no absolute path"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.line, Some(line), "{text}");
+        assert!(error.to_string().contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
 fn how_the_other_head_is_fenced() {
     let text = "[fence]\nagent = \"fence_ipmilan\"\nmeans = \"off\"\ntimeout_seconds = 20\n[fence.parameters]\nip = \"192.0.2.9\"\nlanplus = true\nipport = 624\npassword = \"geheim\"\n";
     let fence = parse(text).unwrap().fence.unwrap();

@@ -12,6 +12,7 @@
 
 mod check;
 mod cores;
+mod drive_health;
 mod fence_agent;
 mod finder;
 mod floating;
@@ -24,6 +25,7 @@ mod mailbox;
 mod memory;
 mod notify;
 mod own_files;
+mod own_problems;
 mod pair;
 
 use std::fmt;
@@ -46,11 +48,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use uring::Shards;
 
+use self::drive_health::HealthWatch;
 use self::finder::find_drives;
 use self::follower::Follower;
 use self::keeper::Keeper;
 use self::mailbox::EngineArray;
 use self::own_files::OwnFiles;
+use self::own_problems::OwnProblems;
 use crate::cli;
 
 /// Why the daemon does not run, in a line or two for people.
@@ -235,6 +239,7 @@ async fn serve_until_stopped(
     drives: &[NamedDrive],
     array: &Arc<EngineArray>,
     signals: &mut Signals,
+    health: &HealthWatch,
 ) {
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.to_vec(), array.clone()));
     loop {
@@ -251,6 +256,7 @@ async fn serve_until_stopped(
             Ok((config, drives)) => {
                 finder.abort();
                 floating::set(&head.floating, &config);
+                health.reload(&config);
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
             }
             Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
@@ -306,6 +312,9 @@ async fn attend(
     let follower = Follower { array: array.clone(), journal, log: log.clone(), stop: stopped.clone() };
     let follower = tokio::spawn(follower.run(newest));
     let api = tokio::spawn(control::server::serve(listeners, array.clone(), log, stopped));
+    let own = OwnProblems::new();
+    let health = HealthWatch::start(config, array.clone(), own.clone());
+    let telling = tokio::spawn(own.keep_telling(array.clone()));
     let started = tokio::select! {
         started = is_started => Some(started),
         () = signals.next() => None,
@@ -315,7 +324,7 @@ async fn attend(
             report_start(&*array, config, drives).await;
             head.floating.set_stage(Stage::Announced).await;
             notify::notify("READY=1");
-            serve_until_stopped(head, drives, &array, &mut signals).await;
+            serve_until_stopped(head, drives, &array, &mut signals, &health).await;
             Ok(())
         }
         Some(Ok(Err(error))) => Err(Failure::from(error)),
@@ -324,6 +333,7 @@ async fn attend(
     };
     notify::notify("STOPPING=1");
     tracing::info!("stopping: sessions are closed and checkpoints written; another signal ends it at once");
+    telling.abort();
     let _ = stop.send(true);
     let orderly = async {
         let (shut_down, ..) = tokio::join!(array.shut_down(), api, follower);

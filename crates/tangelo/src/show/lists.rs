@@ -21,21 +21,33 @@ impl Show for DriveList {
 
 /// Drives with their errors and what they hold.
 pub(super) fn drive_table(drives: &[DriveStatus], indent: &str, out: &mut String) {
-    let mut table =
-        Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "BAY", "MODEL", "SERIAL"]);
+    let knows_health = drives.iter().any(|drive| {
+        drive.health.as_ref().is_some_and(|health| health.celsius.is_some() || health.used_percent.is_some())
+    });
+    let heat_and_wear: &[&str] = if knows_health { &["TEMP", "WEAR"] } else { &[] };
+    let heading = [
+        &["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM"],
+        heat_and_wear,
+        &["HOLDS", "BAY", "MODEL", "SERIAL"],
+    ];
+    let mut table = Table::new(&heading.concat());
     for drive in drives {
-        table.row(vec![
+        let mut row = vec![
             if drive.path.is_empty() { format!("(id {})", id(drive)) } else { drive.path.clone() },
             drive_state(drive.state).to_owned(),
             Size(drive.size_bytes).to_string(),
             drive.errors.read.to_string(),
             drive.errors.write.to_string(),
             drive.errors.checksum.to_string(),
-            holds(drive),
-            or_dash(&drive.bay),
-            or_dash(&drive.model),
-            or_dash(&drive.serial),
-        ]);
+        ];
+        if knows_health {
+            let health = drive.health.as_ref();
+            let celsius = health.and_then(|health| health.celsius).map(|celsius| format!("{celsius} °C"));
+            let used = health.and_then(|health| health.used_percent).map(|used| format!("{used} %"));
+            row.extend([celsius, used].map(|value| value.unwrap_or_else(|| "-".to_owned())));
+        }
+        row.extend([holds(drive), or_dash(&drive.bay), or_dash(&drive.model), or_dash(&drive.serial)]);
+        table.row(row);
     }
     table.render(indent, out);
     for (drive, note) in drives.iter().filter_map(|drive| Some((drive, drive.note.as_ref()?))) {

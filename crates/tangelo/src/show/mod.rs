@@ -1,6 +1,7 @@
 //! Formats the array's answers for people. Programs read the JSON.
 
 mod events;
+mod health;
 mod lists;
 mod one;
 mod pair;

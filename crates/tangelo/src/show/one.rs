@@ -10,7 +10,7 @@ use super::lists::{
     pool_table, references_table, schedule_table, snapshot_table, volume_table, written_table,
 };
 use super::status::{heading, session_table};
-use super::{Show, moment};
+use super::{Show, health, moment};
 
 const INDENT: &str = "  ";
 
@@ -42,6 +42,9 @@ impl Show for OneDrive {
             out.push_str(&format!("\nid: {}\n", drive.id));
             let (read, write) = (latency(drive.read_latency_us), latency(drive.write_latency_us));
             out.push_str(&format!("median latency lately: reads {read}, writes {write}\n"));
+        }
+        if let Some(known) = &drive.health {
+            health::section(known, &mut out);
         }
         problems(&self.problems, &mut out);
         out

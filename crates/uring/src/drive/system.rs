@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base::text::printable;
+
 /// Longest model or serial number we take.
 const TEXT_BYTES_MAX: usize = 64;
 
@@ -79,13 +81,8 @@ fn read_text(path: &Path) -> Option<String> {
     clean(&std::fs::read(path).ok()?)
 }
 
-/// Printable ASCII, trimmed; none where nothing is left.
 fn clean(bytes: &[u8]) -> Option<String> {
-    let printable = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
-    let text: String =
-        bytes.iter().filter(printable).take(TEXT_BYTES_MAX).map(|&byte| char::from(byte)).collect();
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+    printable(bytes, TEXT_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `docs/metrics.md`, made from the tables of families.
 
 use super::family::{Family, Kind};
-use super::{array, loads, pools};
+use super::{array, drives, loads, pools};
 
 const OPENING: &str = "# Metrics
 
@@ -75,7 +75,7 @@ fn document() -> String {
     page.push_str(&section("The array", &[array::FAMILIES]));
     page.push_str(&section("Pools", &[pools::POOLS]));
     page.push_str(&section("Lanes", &[pools::LANES]));
-    page.push_str(&section("Drives", &[pools::DRIVES]));
+    page.push_str(&section("Drives", &[drives::DRIVES, drives::HEALTH]));
     loads::TABLES.iter().for_each(|(title, tables)| page.push_str(&section(title, tables)));
     page
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use api::{DriveStatus, Health, LaneMetrics, Metrics, PoolStatus};
+use api::{DriveHealth, DriveStatus, Health, LaneMetrics, Metrics, PoolStatus};
 use base::LatencyHistogram;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -16,6 +16,7 @@ pub(super) enum Unit {
     Bytes,
     Seconds,
     Ratio,
+    Celsius,
 }
 
 impl Unit {
@@ -25,6 +26,7 @@ impl Unit {
             Unit::Bytes => Some(registry::Unit::Bytes),
             Unit::Seconds => Some(registry::Unit::Seconds),
             Unit::Ratio => Some(registry::Unit::Other("ratio".to_owned())),
+            Unit::Celsius => Some(registry::Unit::Celsius),
         }
     }
 
@@ -35,6 +37,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Seconds => "seconds",
             Unit::Ratio => "ratio",
+            Unit::Celsius => "celsius",
         }
     }
 }
@@ -85,6 +88,8 @@ pub(super) enum Samples {
     SomePools(fn(&PoolStatus) -> Option<f64>),
     /// One for each lane.
     Lanes(fn(&LaneMetrics) -> u64),
+    /// One for each drive whose health is known, and has it.
+    Health(fn(&DriveHealth) -> Option<Value<'static>>),
     /// Any number.
     Any(fn(&Metrics, &mut Sink)),
 }
@@ -115,6 +120,13 @@ impl Family {
             Samples::Lanes(value) => {
                 let put = |lane: &LaneMetrics| sink.put(&[&lane.pool, &lane.lane.to_string()], value(lane));
                 metrics.lanes.iter().for_each(put);
+            }
+            Samples::Health(value) => {
+                for (drive, pool) in drives(metrics) {
+                    if let Some(value) = drive.health.as_ref().and_then(value) {
+                        sink.put(&[&drive.path, pool], value);
+                    }
+                }
             }
             Samples::Any(samples) => samples(metrics, &mut sink),
         }

@@ -5,13 +5,14 @@
 //!                                          └────► docs/metrics.md
 //! ```
 //!
-//! A family is a row of a table in `array.rs`, `pools.rs` or `loads.rs`. What always holds: names follow
+//! A family is a row of a table in `array.rs`, `pools.rs`, `drives.rs` or `loads.rs`. What always holds: names follow
 //! Prometheus' conventions (base units, `_total` for counters). A series never depends on a session, so a host that logs
 //! in again makes no new series.
 
 mod array;
 #[cfg(test)]
 mod document;
+mod drives;
 mod family;
 mod loads;
 mod pools;
@@ -31,7 +32,7 @@ use self::family::Family;
 
 /// All families, in the order of the page.
 fn families() -> impl Iterator<Item = &'static Family> {
-    [array::FAMILIES, pools::POOLS, pools::LANES, pools::DRIVES]
+    [array::FAMILIES, pools::POOLS, pools::LANES, drives::DRIVES, drives::HEALTH]
         .into_iter()
         .flatten()
         .chain(loads::families())

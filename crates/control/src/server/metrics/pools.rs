@@ -1,9 +1,9 @@
-//! Families about pools, their lanes, and drives.
+//! Families about pools and their lanes.
 
-use api::{DriveState, DriveStatus, Metrics, PoolDriveMetrics, PoolStatus};
+use api::{DriveState, DriveStatus, PoolStatus};
 
 use super::family::Samples::{Any, Lanes, Pools, SomePools};
-use super::family::{Family, Kind, Samples, Sink, Unit, drives, level};
+use super::family::{Family, Kind, Samples, Unit, level};
 
 const fn pool(name: &'static str, unit: Unit, help: &'static str, samples: Samples) -> Family {
     Family { name, unit, kind: Kind::Gauge, help, labels: &["pool"], samples }
@@ -225,108 +225,4 @@ pub(super) const LANES: &[Family] = &[
         "Looked-up map pages that had to be read from drives",
         |lane| lane.map_misses,
     ),
-];
-
-/// Calls `put` with each drive in a pool, its pool, and what the pool's lanes did with it.
-fn used_drives(metrics: &Metrics, mut put: impl FnMut(&str, &str, &PoolDriveMetrics)) {
-    for (drive, pool) in drives(metrics) {
-        if let Some(used) = metrics.pool_drives.iter().find(|used| used.id == drive.id) {
-            put(&drive.path, pool, used);
-        }
-    }
-}
-
-fn in_service(metrics: &Metrics, sink: &mut Sink) {
-    for (drive, pool) in drives(metrics).into_iter().filter(|(drive, _)| {
-        !matches!(drive.state, DriveState::Unused | DriveState::Spare | DriveState::Exported)
-    }) {
-        sink.put(&[&drive.path, pool], drive.state == DriveState::Online);
-    }
-}
-
-fn errors(metrics: &Metrics, sink: &mut Sink) {
-    for (drive, pool) in drives(metrics) {
-        let errors = drive.errors;
-        for (kind, count) in [("read", errors.read), ("write", errors.write), ("checksum", errors.checksum)] {
-            sink.put(&[&drive.path, pool, kind], count);
-        }
-    }
-}
-
-pub(super) const DRIVES: &[Family] = &[
-    Family {
-        name: "drive_info",
-        unit: Unit::None,
-        kind: Kind::Gauge,
-        help: "Always 1. What a drive is, and where",
-        labels: &["drive", "pool", "id", "model", "serial", "bay"],
-        samples: Any(|metrics, sink| {
-            for (drive, pool) in drives(metrics) {
-                sink.put(&[&drive.path, pool, &drive.id, &drive.model, &drive.serial, &drive.bay], 1u64);
-            }
-        }),
-    },
-    Family {
-        name: "drive_size",
-        unit: Unit::Bytes,
-        kind: Kind::Gauge,
-        help: "Size of a drive; 0 if it is not there",
-        labels: &["drive", "pool"],
-        samples: Any(|metrics, sink| {
-            let all = drives(metrics).into_iter();
-            all.for_each(|(drive, pool)| sink.put(&[&drive.path, pool], drive.size_bytes));
-        }),
-    },
-    Family {
-        name: "drive_in_service",
-        unit: Unit::None,
-        kind: Kind::Gauge,
-        help: "1 if the drive serves its pool, 0 if it is missing, failed or being emptied",
-        labels: &["drive", "pool"],
-        samples: Any(in_service),
-    },
-    Family {
-        name: "drive_errors",
-        unit: Unit::None,
-        kind: Kind::Counter,
-        help: "Errors of a drive since it joined its pool: failed reads and writes, and wrong checksums",
-        labels: &["drive", "pool", "kind"],
-        samples: Any(errors),
-    },
-    Family {
-        name: "drive_operation_duration",
-        unit: Unit::Seconds,
-        kind: Kind::Histogram,
-        help: "Time that reads and writes of a drive took, failed ones too",
-        labels: &["drive", "pool", "operation"],
-        samples: Any(|metrics, sink| {
-            used_drives(metrics, |drive, pool, used| {
-                sink.put(&[drive, pool, "read"], &used.reads.latency);
-                sink.put(&[drive, pool, "write"], &used.writes.latency);
-            });
-        }),
-    },
-    Family {
-        name: "drive_operation",
-        unit: Unit::Bytes,
-        kind: Kind::Counter,
-        help: "Data of reads and writes of a drive, failed ones too",
-        labels: &["drive", "pool", "operation"],
-        samples: Any(|metrics, sink| {
-            used_drives(metrics, |drive, pool, used| {
-                sink.put(&[drive, pool, "read"], used.reads.bytes);
-                sink.put(&[drive, pool, "write"], used.writes.bytes);
-            });
-        }),
-    },
-    Family {
-        name: "drive_operations_in_flight",
-        unit: Unit::None,
-        kind: Kind::Gauge,
-        help: "Reads, writes and flushes of a drive that have not ended",
-        labels: &["drive", "pool"],
-        samples: Any(|metrics, sink| {
-            used_drives(metrics, |drive, pool, used| sink.put(&[drive, pool], used.in_flight));
-        }),
-    },
 ];

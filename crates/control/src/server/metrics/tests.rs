@@ -111,6 +111,35 @@ fn names_follow_the_conventions_and_nothing_is_given_twice() {
 }
 
 #[test]
+fn the_health_of_a_drive_has_series_as_far_as_it_is_known() {
+    let mut status = healthy();
+    status.pools[0].drives[0].health = Some(DriveHealth {
+        read_ms: Some(1_795_694_400_000),
+        firmware: "GDC5602Q".to_owned(),
+        celsius: Some(41),
+        used_percent: Some(3),
+        media_errors: Some(0),
+        power_on_hours: Some(2),
+        ..DriveHealth::default()
+    });
+    let page = prometheus(&status);
+    let of = "{drive=\"/dev/nvme0n1\",pool=\"fast\"}";
+    for sample in [
+        format!("tangelo_drive_temperature_celsius{of} 41.0"),
+        format!("tangelo_drive_endurance_used_ratio{of} 0.03"),
+        format!("tangelo_drive_media_errors_total{of} 0"),
+        format!("tangelo_drive_power_on_seconds_total{of} 7200"),
+        format!("tangelo_drive_health_read_timestamp_seconds{of} 1795694400.0"),
+    ] {
+        assert!(page.lines().any(|line| line == sample), "{sample} is missing:\n{page}");
+    }
+    let unknown = series(&page);
+    assert!(!unknown.iter().any(|name| name.starts_with("tangelo_drive_spare_ratio")), "{page}");
+    assert_eq!(unknown.iter().filter(|name| name.starts_with("tangelo_drive_temperature")).count(), 1);
+    assert!(page.contains("bay=\"0\",firmware=\"GDC5602Q\"}"), "{page}");
+}
+
+#[test]
 fn labels_are_escaped() {
     let mut status = healthy();
     status.pools[0].drives[0].path = "/dev/a\"b\\c\nd".to_owned();

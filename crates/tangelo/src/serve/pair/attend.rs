@@ -16,11 +16,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uring::Mailbox;
 
+use super::super::drive_health::HealthWatch;
 use super::super::finder::find_drives;
 use super::super::follower::Follower;
 use super::super::keeper::Keeper;
 use super::super::mailbox::EngineArray;
 use super::super::own_files::OwnFiles;
+use super::super::own_problems::OwnProblems;
 use super::super::{
     Failure, Kept, Prepared, announce, fence_agent, floating as addresses, notify, paths_of, reload_file,
     report_start, start_parameters,
@@ -49,7 +51,7 @@ pub async fn run(
     ending: &Ending,
 ) -> Result<(), Failure> {
     let office = Office::open(&prepared.head, file, &mut threads, ending);
-    let Office { company, array, fencing, floating } = &office;
+    let Office { company, array, fencing, floating, health } = &office;
     let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
@@ -103,6 +105,7 @@ pub async fn run(
                     finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
                     tokio::spawn(fencing.clone().set_config(config.clone()));
                     addresses::set(floating, &config);
+                    health.reload(&config);
                     (head.config, drives) = (config, found);
                 }
             }
@@ -120,6 +123,7 @@ struct Office {
     fencing: Fencing,
     /// Addresses that are with the owner.
     floating: Arc<Floating>,
+    health: HealthWatch,
 }
 
 impl Office {
@@ -133,10 +137,13 @@ impl Office {
         let array = PairArray::new(company.clone(), head, ending.clone(), register_trouble, fencing.clone());
         let array = Arc::new(array);
         company.keep(&array);
-        tokio::spawn(problems::keep_telling(array.clone()));
+        let own = OwnProblems::new();
+        tokio::spawn(problems::keep_looking(array.clone(), own.clone()));
+        let health = HealthWatch::start(&this.config, array.clone(), own.clone());
+        tokio::spawn(own.keep_telling(array.clone()));
         let look = array.clone();
         tokio::spawn(fencing.clone().keep(move || look.status()));
-        Office { company, array, fencing, floating: this.floating.clone() }
+        Office { company, array, fencing, floating: this.floating.clone(), health }
     }
 
     fn note(&self, decision: Decision) {

@@ -1,11 +1,11 @@
-//! What this head knows to be wrong with the pair is told to the array, which has it among its problems.
+//! What this head knows to be wrong with the pair.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Command, FenceOutcome, FenceTrust, PairStatus, ProblemFacts};
-use control::array::Array;
+use api::{FenceOutcome, FenceTrust, HeadSource, PairStatus, ProblemFacts, Subject};
 
+use super::super::own_problems::OwnProblems;
 use super::array::PairArray;
 
 /// How often it is looked whether something has changed.
@@ -28,15 +28,10 @@ fn problems(pair: &PairStatus) -> Vec<ProblemFacts> {
 }
 
 /// For ever.
-pub async fn keep_telling(array: Arc<PairArray>) {
-    let mut told = Vec::new();
+pub async fn keep_looking(array: Arc<PairArray>, own: OwnProblems) {
     loop {
-        if let Some(engine) = array.engine() {
-            let now = problems(&array.status());
-            if now != told && engine.call(Command::PairProblems(now.clone())).await.is_ok() {
-                told = now;
-            }
-        }
+        let now = problems(&array.status());
+        own.set(HeadSource::Pair, now.into_iter().map(|facts| (Subject::Array, facts)).collect());
         tokio::time::sleep(LOOK).await;
     }
 }
