@@ -153,6 +153,7 @@ fn conformance(tally: &mut Tally) {
         "pair-floating",
         "bad-luck",
         "drive-life",
+        "bad-night",
         "ext4-through-crashes",
         "real-drives",
     ] {
