@@ -81,18 +81,25 @@ pub enum Command {
     /// Whether the control plane can keep events: why not. It is a problem as long as it cannot. →
     /// [`crate::Reply::Changed`]
     EventsKept(Result<(), JournalTrouble>),
-    /// What the head knows to be wrong, as far as this source tells: all of it. Each is a problem until the source says otherwise. The
-    /// array holds [`base::limits::HEAD_PROBLEMS_MAX`] of them for each source. → [`crate::Reply::Changed`]
-    HeadProblems { source: HeadSource, problems: Vec<(Subject, ProblemFacts)> },
-    /// What the head knows of the health of its drives, by their paths: of all of them. → [`crate::Reply::Changed`]
-    DriveHealth(BTreeMap<String, DriveHealth>),
-    /// The drives that the array knows. → [`crate::Reply::DrivePaths`]
-    DrivePaths,
+    /// From the head that the array runs on, about what the array cannot see itself.
+    Head(HeadCall),
     /// The head's file has changed: listen on these portals, look at these drives. → [`crate::Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
     /// → [`crate::Reply::Stopped`]
     Shutdown,
+}
+
+/// What a head tells the array that runs on it, or asks it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeadCall {
+    /// What the head knows to be wrong, as far as this source tells: all of it. Each is a problem until the source says otherwise. The
+    /// array holds [`base::limits::HEAD_PROBLEMS_MAX`] of them for each source. → [`crate::Reply::Changed`]
+    Problems { source: HeadSource, problems: Vec<(Subject, ProblemFacts)> },
+    /// What is known of the health of drives, by their paths: of all of them. → [`crate::Reply::Changed`]
+    DriveHealth(BTreeMap<String, DriveHealth>),
+    /// The drives that the array knows. → [`crate::Reply::DrivePaths`]
+    DrivePaths,
 }
 
 /// What of a head knows of problems that the array cannot see itself.

@@ -35,7 +35,9 @@ pub use change::{
     ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
     PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
 };
-pub use command::{Command, HeadSource, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
+pub use command::{
+    Command, HeadCall, HeadSource, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions,
+};
 pub use drive_health::{DriveFault, DriveHealth, DriveLink, DriveSelfTest, HealthUnread};
 pub use drive_note::DriveNote;
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};

@@ -108,13 +108,10 @@ impl FakeArray {
                 let hosts = vec![host.clone()];
                 changed(dry_run, HostStep::UnmapVolume { volume, host }, hosts)
             }
-            Command::DrivePaths => Ok(Reply::DrivePaths(Vec::new())),
             Command::Events { .. } => Ok(Reply::Events(EventPage::default())),
-            Command::Reload { .. }
-            | Command::Report { .. }
-            | Command::EventsKept(_)
-            | Command::HeadProblems { .. }
-            | Command::DriveHealth(_) => Ok(Reply::Changed(unchanged())),
+            Command::Reload { .. } | Command::Report { .. } | Command::EventsKept(_) | Command::Head(_) => {
+                Ok(Reply::Changed(unchanged()))
+            }
             Command::Shutdown => Ok(Reply::Stopped),
         }
     }

@@ -5,8 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use api::{
-    Command, DriveHealth, DriveLink, DriveSelfTest, HeadSource, NewPool, ProblemCode, ProblemFacts, Reply,
-    Subject,
+    Command, DriveHealth, DriveLink, DriveSelfTest, HeadCall, HeadSource, NewPool, ProblemCode, ProblemFacts,
+    Reply, Subject,
 };
 use common::Lab;
 use sim::{DriveOptions, World};
@@ -47,13 +47,15 @@ fn tell(lab: &mut Lab, celsius: &[(&str, i16)]) {
         ((*path).to_owned(), health)
     });
     let health: BTreeMap<String, DriveHealth> = health.collect();
-    lab.change(Command::DriveHealth(health));
+    lab.change(Command::Head(HeadCall::DriveHealth(health)));
 }
 
 #[test]
 fn the_array_says_which_drives_it_knows_and_which_it_uses() {
     let mut lab = array(1);
-    let Ok(Reply::DrivePaths(mut drives)) = lab.command(Command::DrivePaths) else { panic!("no drives") };
+    let Ok(Reply::DrivePaths(mut drives)) = lab.command(Command::Head(HeadCall::DrivePaths)) else {
+        panic!("no drives")
+    };
     drives.sort_by(|a, b| a.path.cmp(&b.path));
     let drives: Vec<(&str, bool)> = drives.iter().map(|drive| (drive.path.as_str(), drive.is_used)).collect();
     assert_eq!(drives, [("/dev/sda", true), ("/dev/sdb", true), ("/dev/sdc", true), ("/dev/sdd", false)]);
@@ -97,7 +99,7 @@ fn what_a_head_says_of_its_drives_is_a_problem() {
     let mut lab = array(4);
     let link = DriveLink { width: 2, width_max: 4, megatransfers: 8_000, megatransfers_max: 8_000 };
     let problems = vec![(Subject::drive("/dev/sda"), ProblemFacts::DriveLinkSlow(link))];
-    lab.change(Command::HeadProblems { source: HeadSource::Drives, problems });
+    lab.change(Command::Head(HeadCall::Problems { source: HeadSource::Drives, problems }));
     let problem = lab.status().problems[0].clone();
     assert_eq!((problem.code(), problem.subject), (ProblemCode::DriveLinkSlow, Subject::drive("/dev/sda")));
     assert_eq!(problem.facts.reason(), "its PCIe link runs at x2 8.0 GT/s; drive and slot can x4 8.0 GT/s");

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use api::{
-    Caller, Command, CommandKind, DriveTrouble, Event, EventCode, EventFacts, Expiry, HeadSource,
+    Caller, Command, CommandKind, DriveTrouble, Event, EventCode, EventFacts, Expiry, HeadCall, HeadSource,
     JournalTrouble, Keep, NewBacking, NewPool, NewSettings, NewVolume, Origin, PoolOffline, ProblemCode,
     ProblemFacts, RepairKind, Reply, ScheduleOrder, Subject, Upkeep,
 };
@@ -364,7 +364,7 @@ fn a_flood_of_logins_costs_few_events() {
 
 fn of_pair(facts: Vec<ProblemFacts>) -> Command {
     let problems = facts.into_iter().map(|facts| (Subject::Array, facts)).collect();
-    Command::HeadProblems { source: HeadSource::Pair, problems }
+    Command::Head(HeadCall::Problems { source: HeadSource::Pair, problems })
 }
 
 /// What a head says of its pair is a problem until it says otherwise. Maintenance began when the register says.
@@ -411,7 +411,7 @@ fn each_source_of_a_head_has_its_own_problems() {
         let mut problems: Vec<_> = (0..count).map(problem).collect();
         // the worst is last, and is told all the same
         problems.push((Subject::pool("fast"), ProblemFacts::SegmentsIncomplete { segments: 1 }));
-        Command::HeadProblems { source: HeadSource::Drives, problems }
+        Command::Head(HeadCall::Problems { source: HeadSource::Drives, problems })
     };
     let codes = |lab: &mut Lab| -> BTreeSet<ProblemCode> {
         lab.status().problems.iter().map(|problem| problem.code()).collect()
@@ -429,6 +429,6 @@ fn each_source_of_a_head_has_its_own_problems() {
     let left_out = problems.iter().find(|problem| problem.code() == ProblemCode::ProblemsLeftOut);
     let left_out = left_out.expect("it is said").facts.clone();
     assert_eq!(left_out, ProblemFacts::ProblemsLeftOut { left_out: 601 - 511 });
-    lab.change(Command::HeadProblems { source: HeadSource::Drives, problems: vec![] });
+    lab.change(Command::Head(HeadCall::Problems { source: HeadSource::Drives, problems: vec![] }));
     assert_eq!(lab.status().problems, []);
 }

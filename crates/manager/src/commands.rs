@@ -71,17 +71,7 @@ impl Manager {
                 self.problems_may_differ();
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::HeadProblems { source, problems } => {
-                self.head_problems.set(source, problems);
-                self.problems_may_differ();
-                Ok(drive_commands::done(Vec::new(), false, None))
-            }
-            Command::DriveHealth(health) => {
-                self.drive_health.replace(health);
-                self.problems_may_differ();
-                Ok(drive_commands::done(Vec::new(), false, None))
-            }
-            Command::DrivePaths => Ok(Reply::DrivePaths(self.drive_paths())),
+            Command::Head(call) => Ok(self.answer_head(call)),
             other => Err(other),
         }
     }
@@ -132,9 +122,7 @@ impl Manager {
             | Command::Events { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::HeadProblems { .. }
-            | Command::DriveHealth(_)
-            | Command::DrivePaths
+            | Command::Head(_)
             | Command::Shutdown
             | Command::SnapshotList { .. } => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,

@@ -1,10 +1,14 @@
-//! Problems that only the head can see: of its pair, and of the health of its drives. Each source of a head says all of its own at once.
+//! What only the head can see: problems of its pair and of its drives, and the health of drives. Each source of a head says all of its
+//! problems at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use api::{HeadSource, Problem, ProblemFacts, Subject};
+use api::{HeadCall, HeadSource, Problem, ProblemFacts, Reply, Subject};
 use base::limits::HEAD_PROBLEMS_MAX;
+
+use crate::drive_commands::done;
+use crate::manager::Manager;
 
 /// What each source has said last.
 #[derive(Default)]
@@ -24,6 +28,18 @@ impl HeadProblems {
 
     pub(crate) fn all(&self) -> Vec<Problem> {
         self.0.borrow().values().flatten().cloned().collect()
+    }
+}
+
+impl Manager {
+    pub(crate) fn answer_head(&self, call: HeadCall) -> Reply {
+        match call {
+            HeadCall::Problems { source, problems } => self.head_problems.set(source, problems),
+            HeadCall::DriveHealth(health) => _ = self.drive_health.replace(health),
+            HeadCall::DrivePaths => return Reply::DrivePaths(self.drive_paths()),
+        }
+        self.problems_may_differ();
+        done(Vec::new(), false, None)
     }
 }
 

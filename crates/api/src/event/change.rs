@@ -53,9 +53,7 @@ impl Command {
             | Command::Events { .. }
             | Command::Report { .. }
             | Command::EventsKept(_)
-            | Command::HeadProblems { .. }
-            | Command::DriveHealth(_)
-            | Command::DrivePaths
+            | Command::Head(_)
             | Command::Shutdown => return None,
             Command::PoolCreate { pool, dry_run } => (*dry_run, PoolCreate, Subject::pool(&pool.name)),
             Command::PoolDelete { name, dry_run, .. } => (*dry_run, PoolDelete, Subject::pool(name)),

@@ -4,7 +4,7 @@ use base::calendar::moment;
 use base::units::size;
 
 use super::cause::OF_TWO_HEADS;
-use super::words_health as health;
+use super::words_health::{self as health, health_facts};
 use super::words_pools as pools;
 use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
 
@@ -89,26 +89,7 @@ impl ProblemFacts {
             SpareUnusable { pool, obstacle } => {
                 format!("it is a spare of pool {pool} and could not join it: {obstacle}")
             }
-            HealthUnwatched { program } => {
-                format!(
-                    "{program} is not installed: nobody sees wear, media errors and what drives say of themselves"
-                )
-            }
-            DriveHealthUnknown { why } => format!("its health is not known: {why}"),
-            DriveWarm { celsius, celsius_warning, is_stated } => {
-                health::warm(*celsius, *celsius_warning, *is_stated)
-            }
-            DriveHot { celsius, celsius_warning, is_stated, celsius_critical } => {
-                health::hot(*celsius, *celsius_warning, *is_stated, *celsius_critical)
-            }
-            PoolOverheats { drives, survivable } => health::overheats(*drives, *survivable),
-            DriveWears { used_percent, runs_out_ms } | DriveWorn { used_percent, runs_out_ms } => {
-                health::wear(*used_percent, *runs_out_ms)
-            }
-            DriveFailing { faults } => health::failing(faults),
-            DriveMediaErrors { new, all } => health::media_errors(*new, *all),
-            DriveTestFailed { at_hours } => health::test_failed(*at_hours),
-            DriveLinkSlow(link) => format!("its PCIe link runs at {link}"),
+            health_facts!() => health::reason(self),
         }
     }
 
@@ -178,17 +159,7 @@ impl ProblemFacts {
             | DriveSlow { .. }
             | DriveOfAnotherArray { .. }
             | DriveFileRemoved { .. }
-            | HealthUnwatched { .. }
-            | DriveHealthUnknown { .. }
-            | DriveWarm { .. }
-            | DriveHot { .. }
-            | PoolOverheats { .. }
-            | DriveWears { .. }
-            | DriveWorn { .. }
-            | DriveFailing { .. }
-            | DriveMediaErrors { .. }
-            | DriveTestFailed { .. }
-            | DriveLinkSlow { .. } => of_row(),
+            | health_facts!() => of_row(),
         }
     }
 }

@@ -2,13 +2,57 @@
 
 use base::calendar::month;
 
+use super::ProblemFacts;
 use crate::DriveFault;
+
+/// The facts whose words are in this file.
+macro_rules! health_facts {
+    () => {
+        ProblemFacts::HealthUnwatched { .. }
+            | ProblemFacts::DriveHealthUnknown { .. }
+            | ProblemFacts::DriveWarm { .. }
+            | ProblemFacts::DriveHot { .. }
+            | ProblemFacts::PoolOverheats { .. }
+            | ProblemFacts::DriveWears { .. }
+            | ProblemFacts::DriveWorn { .. }
+            | ProblemFacts::DriveFailing { .. }
+            | ProblemFacts::DriveMediaErrors { .. }
+            | ProblemFacts::DriveTestFailed { .. }
+            | ProblemFacts::DriveLinkSlow(_)
+    };
+}
+pub(super) use health_facts;
+
+pub(super) fn reason(facts: &ProblemFacts) -> String {
+    use ProblemFacts::*;
+    match facts {
+        HealthUnwatched { program } => {
+            format!(
+                "{program} is not installed: nobody sees wear, media errors and what drives say of themselves"
+            )
+        }
+        DriveHealthUnknown { why } => format!("its health is not known: {why}"),
+        DriveWarm { celsius, celsius_warning, is_stated } => warm(*celsius, *celsius_warning, *is_stated),
+        DriveHot { celsius, celsius_warning, is_stated, celsius_critical } => {
+            hot(*celsius, *celsius_warning, *is_stated, *celsius_critical)
+        }
+        PoolOverheats { drives, survivable } => overheats(*drives, *survivable),
+        DriveWears { used_percent, runs_out_ms } | DriveWorn { used_percent, runs_out_ms } => {
+            wear(*used_percent, *runs_out_ms)
+        }
+        DriveFailing { faults } => failing(faults),
+        DriveMediaErrors { new, all } => media_errors(*new, *all),
+        DriveTestFailed { at_hours } => test_failed(*at_hours),
+        DriveLinkSlow(link) => format!("its PCIe link runs at {link}"),
+        other => unreachable!("{other:?} is not about the health of drives"),
+    }
+}
 
 fn threshold(is_stated: bool) -> &'static str {
     if is_stated { "its own warning threshold" } else { "the usual warning threshold of such drives" }
 }
 
-pub(super) fn warm(celsius: i16, warning: i16, is_stated: bool) -> String {
+fn warm(celsius: i16, warning: i16, is_stated: bool) -> String {
     let (below, threshold) = (warning.saturating_sub(celsius), threshold(is_stated));
     match below {
         1.. => format!("it is {celsius} °C, {below} °C below {threshold}"),
@@ -17,7 +61,7 @@ pub(super) fn warm(celsius: i16, warning: i16, is_stated: bool) -> String {
     }
 }
 
-pub(super) fn hot(celsius: i16, warning: i16, is_stated: bool, critical: Option<i16>) -> String {
+fn hot(celsius: i16, warning: i16, is_stated: bool, critical: Option<i16>) -> String {
     let threshold = threshold(is_stated);
     match critical {
         Some(critical) => {
@@ -29,12 +73,12 @@ pub(super) fn hot(celsius: i16, warning: i16, is_stated: bool, critical: Option<
     }
 }
 
-pub(super) fn overheats(drives: u64, survivable: u64) -> String {
+fn overheats(drives: u64, survivable: u64) -> String {
     let close = if drives == 1 { "1 drive is" } else { &format!("{drives} drives are") };
     format!("{close} close to shutting off for heat; the pool survives the loss of {survivable}")
 }
 
-pub(super) fn wear(used_percent: u16, runs_out_ms: Option<u64>) -> String {
+fn wear(used_percent: u16, runs_out_ms: Option<u64>) -> String {
     let used = format!("{used_percent} % of its rated endurance is used");
     match runs_out_ms {
         Some(ms) if used_percent < 100 => format!("{used}; at this rate it is used up about {}", month(ms)),
@@ -42,17 +86,17 @@ pub(super) fn wear(used_percent: u16, runs_out_ms: Option<u64>) -> String {
     }
 }
 
-pub(super) fn failing(faults: &[DriveFault]) -> String {
+fn failing(faults: &[DriveFault]) -> String {
     let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
     format!("it says of itself that it fails: {}", faults.join(", "))
 }
 
-pub(super) fn media_errors(new: u64, all: u64) -> String {
+fn media_errors(new: u64, all: u64) -> String {
     let errors = if new == 1 { "1 new media error" } else { &format!("{new} new media errors") };
     format!("{errors} within a day ({all} in all)")
 }
 
-pub(super) fn test_failed(at_hours: Option<u64>) -> String {
+fn test_failed(at_hours: Option<u64>) -> String {
     match at_hours {
         Some(hours) => format!("its newest self-test has failed, after {hours} hours of power-on"),
         None => "its newest self-test has failed".to_owned(),

@@ -85,6 +85,14 @@ impl Drive {
         self.unread = Some(why);
     }
 
+    /// smartctl is not asked for it any more: what it has said is forgotten.
+    pub fn on_not_asked(&mut self) {
+        if self.reading.is_some() || self.unread.is_some() {
+            (self.reading, self.read_ms, self.runs_out, self.judged) = (None, None, None, Judged::default());
+            (self.unread, self.unread_rounds) = (None, 0);
+        }
+    }
+
     /// `reading`: the answer of smartctl if it was asked. What the system says counts in any case.
     pub fn on_answer(
         &mut self,
@@ -121,7 +129,7 @@ impl Drive {
             |before: &&Reading| (&before.model, &before.serial) == (&reading.model, &reading.serial);
         let before = self.reading.as_ref().filter(is_same);
         let Some(before) = before else {
-            (self.judged, self.rounds, self.link) = (Judged::default(), 0, self.link);
+            (self.judged, self.rounds) = (Judged::default(), 0);
             return reading;
         };
         if self.wants_logs() {

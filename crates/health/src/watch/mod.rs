@@ -206,6 +206,9 @@ impl Watch {
             _ => None,
         };
         drive.is_virtual = system.target == Target::Virtual;
+        if is_round && reading.is_none() {
+            drive.on_not_asked();
+        }
         if let Some(Ok(reading)) = &reading {
             drive.earlier_media_errors =
                 self.history.points(reading).last().and_then(|point| point.media_errors);

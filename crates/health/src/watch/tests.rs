@@ -136,7 +136,7 @@ async fn a_missing_smartctl_is_one_notice_and_is_found_when_it_comes() {
     assert_eq!(codes, [ProblemCode::HealthUnwatched]);
     fs::rename(bench.at().join("hidden"), &program).unwrap();
     bench.until("it is there", |report| report.problems.is_empty() && report.health.len() == 2).await;
-    // off is no problem
+    // off is no problem, and nothing is known of them then
     bench.options.send_modify(|options| options.smartctl = None);
     let before = bench.calls("one");
     tokio::time::sleep(Duration::from_secs(4)).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Command, DriveHealth, HeadSource, KnownDrive, Reply};
+use api::{Command, DriveHealth, HeadCall, HeadSource, KnownDrive, Reply};
 use control::array::Array;
 use control::config::Config;
 use health::{DriveList, Options, Report, Roots};
@@ -55,7 +55,7 @@ struct Drives(Arc<dyn Array>);
 
 impl DriveList for Drives {
     async fn list(&self) -> Option<Vec<KnownDrive>> {
-        match self.0.call(Command::DrivePaths).await {
+        match self.0.call(Command::Head(HeadCall::DrivePaths)).await {
             Ok(Reply::DrivePaths(drives)) => Some(drives),
             // it starts, stops, or runs on the other head
             _ => None,
@@ -68,7 +68,7 @@ async fn keep_telling(mut told: watch::Receiver<BTreeMap<String, DriveHealth>>, 
     while told.changed().await.is_ok() {
         loop {
             let health = told.borrow_and_update().clone();
-            if array.call(Command::DriveHealth(health)).await.is_ok() {
+            if array.call(Command::Head(HeadCall::DriveHealth(health))).await.is_ok() {
                 break;
             }
             tokio::time::sleep(PAUSE).await;

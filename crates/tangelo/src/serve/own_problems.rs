@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   pair/problems ─┐
-//!   drive_health ──┴─► OwnProblems (all problems of each source) ─► keep_telling ─► Command::HeadProblems
+//!   drive_health ──┴─► OwnProblems (all problems of each source) ─► keep_telling ─► Command::Head
 //! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Command, HeadSource, ProblemFacts, Subject};
+use api::{Command, HeadCall, HeadSource, ProblemFacts, Subject};
 use control::array::Array;
 use tokio::sync::watch;
 
@@ -42,7 +42,7 @@ impl OwnProblems {
                 if told.get(&source) == Some(&problems) {
                     continue;
                 }
-                let command = Command::HeadProblems { source, problems: problems.clone() };
+                let command = Command::Head(HeadCall::Problems { source, problems: problems.clone() });
                 match array.call(command).await {
                     Ok(_) => _ = told.insert(source, problems),
                     // one that refuses knows nothing

@@ -51,7 +51,7 @@ pub async fn run(
     ending: &Ending,
 ) -> Result<(), Failure> {
     let office = Office::open(&prepared.head, file, &mut threads, ending);
-    let Office { company, array, fencing, floating, health } = &office;
+    let Office { company, array, floating, .. } = &office;
     let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
@@ -103,9 +103,7 @@ pub async fn run(
                 if is_fit && let Some((config, found)) = read_file_again(&head, company, array, &threads).await {
                     finder.abort();
                     finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
-                    tokio::spawn(fencing.clone().set_config(config.clone()));
-                    addresses::set(floating, &config);
-                    health.reload(&config);
+                    office.reload(&config);
                     (head.config, drives) = (config, found);
                 }
             }
@@ -144,6 +142,13 @@ impl Office {
         let look = array.clone();
         tokio::spawn(fencing.clone().keep(move || look.status()));
         Office { company, array, fencing, floating: this.floating.clone(), health }
+    }
+
+    /// What the file says now takes effect.
+    fn reload(&self, config: &Config) {
+        tokio::spawn(self.fencing.clone().set_config(config.clone()));
+        addresses::set(&self.floating, config);
+        self.health.reload(config);
     }
 
     fn note(&self, decision: Decision) {
