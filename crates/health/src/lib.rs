@@ -13,11 +13,12 @@
 //! |---|---|
 //! | `device` | which device is to be asked for a drive of the array |
 //! | `ask` | asks one drive: smartctl and sysfs |
-//! | `smartctl` | what smartctl prints, as a value |
+//! | `smartctl` | what smartctl prints, as a value: `nvme`, `ata` and `scsi` by the protocol of the drive; `json` looks into it |
 //! | `sysfs` | temperature and PCIe link, as the system says |
 //! | `judge` | what is wrong with a drive; thresholds |
 //! | `wear`, `history` | when its endurance is used up; what drives said on earlier days |
-//! | `watch` | which drive is asked when, and what is told of all of them |
+//! | `watch` | which drive is asked when, and what is told of all of them; `drive`: what is known of one |
+//! | `testing` | what tests begin with |
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "outside of shards")]
 
 mod ask;

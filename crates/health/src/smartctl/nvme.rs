@@ -19,10 +19,12 @@ const WARNINGS: [(u64, DriveFault); 5] = [
 ];
 
 pub(super) fn read(root: &Value, reading: &mut Reading) {
-    let Some(log) = root.get(LOG) else { return judge(root, None, reading) };
-    reading.celsius = reading.celsius.or_else(|| celsius(log, "temperature"));
     reading.celsius_warning = threshold(root, "nvme_composite_temperature_threshold.warning");
     reading.celsius_critical = threshold(root, "nvme_composite_temperature_threshold.critical");
+    reading.self_test = self_test(root);
+    // one whose page could not be read may have said the rest
+    let Some(log) = root.get(LOG) else { return judge(root, None, reading) };
+    reading.celsius = reading.celsius.or_else(|| celsius(log, "temperature"));
     reading.used_percent = percent(log, "percentage_used").or(reading.used_percent);
     reading.spare_percent = share(log, "available_spare");
     reading.spare_percent_min = share(log, "available_spare_threshold");
@@ -34,7 +36,6 @@ pub(super) fn read(root: &Value, reading: &mut Reading) {
     // all ones: the drive does not count them
     reading.media_errors = number(log, "media_errors").filter(|errors| *errors != u64::MAX);
     judge(root, Some(log), reading);
-    reading.self_test = self_test(root);
 }
 
 fn judge(root: &Value, log: Option<&Value>, reading: &mut Reading) {

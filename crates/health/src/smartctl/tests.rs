@@ -80,6 +80,13 @@ fn an_nvme_drive_says_everything() {
 }
 
 #[test]
+fn a_drive_whose_page_is_missing_has_said_the_rest() {
+    let without = read(&NVME_7_5.replace("nvme_smart_health_information_log", "something_else"));
+    assert_eq!((without.celsius, without.celsius_critical), (Some(43), Some(80)));
+    assert!(without.self_test.is_some());
+}
+
+#[test]
 fn newer_versions_say_more_and_odd_values_are_not_taken() {
     let reading = read(NVME_7_5);
     let heat = (reading.celsius, reading.celsius_warning, reading.celsius_critical);
