@@ -137,5 +137,5 @@ fn what_drives_say_of_themselves_is_in_the_status_and_ends() {
     daemon.signal(Signal::HUP);
     until(&head, &[]);
     let log = daemon.stop();
-    assert!(log.contains("drive-hot"), "{log}");
+    assert!(log.contains("it is 74 °C"), "{log}");
 }
