@@ -109,6 +109,8 @@ pub enum HeadSource {
     Pair,
     /// What its drives say of their health.
     Drives,
+    /// What becomes of its alerts.
+    Alerts,
 }
 
 /// An address to listen on, and who may come by it.

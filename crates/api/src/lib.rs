@@ -5,6 +5,7 @@
 //! would have changed. Commands may contain secrets; answers never do.
 
 mod activity;
+mod alerts;
 mod change;
 mod command;
 mod drive_health;
@@ -31,6 +32,7 @@ mod volume_condition;
 pub mod worded;
 
 pub use activity::PoolActivity;
+pub use alerts::{AlertChannel, AlertTest, AlertTestResult};
 pub use change::{
     ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
     PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,

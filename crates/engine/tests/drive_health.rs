@@ -1,4 +1,5 @@
-//! The health of drives, as the head tells it: with each drive, and as a problem of a pool that may lose several to heat.
+//! What the head knows and the array does not: the health of drives, with each drive and as a problem of a pool that may lose several to heat;
+//! alerts that do not arrive.
 
 mod common;
 
@@ -103,4 +104,28 @@ fn what_a_head_says_of_its_drives_is_a_problem() {
     let problem = lab.status().problems[0].clone();
     assert_eq!((problem.code(), problem.subject), (ProblemCode::DriveLinkSlow, Subject::drive("/dev/sda")));
     assert_eq!(problem.facts.reason(), "its PCIe link runs at x2 8.0 GT/s; drive and slot can x4 8.0 GT/s");
+}
+
+#[test]
+fn alerts_that_do_not_arrive_are_a_problem_since_they_fail() {
+    let mut lab = array(5);
+    let facts = ProblemFacts::AlertsNotDelivered {
+        error: "mail.example.com:587 cannot be reached: Connection refused".to_owned(),
+        failing_since_ms: 1_795_694_400_000,
+        untold: 1,
+    };
+    let problems = vec![(Subject::Channel("mail".to_owned()), facts)];
+    lab.change(Command::Head(HeadCall::Problems { source: HeadSource::Alerts, problems }));
+    let problem = lab.status().problems[0].clone();
+    assert_eq!(
+        (problem.code(), problem.since_ms),
+        (ProblemCode::AlertsNotDelivered, Some(1_795_694_400_000))
+    );
+    assert_eq!(problem.subject.to_string(), "channel mail");
+    assert!(problem.reason().ends_with("Connection refused; 1 problem is untold"), "{}", problem.reason());
+    // another source takes nothing of it back
+    lab.change(Command::Head(HeadCall::Problems { source: HeadSource::Drives, problems: vec![] }));
+    assert_eq!(lab.status().problems.len(), 1);
+    lab.change(Command::Head(HeadCall::Problems { source: HeadSource::Alerts, problems: vec![] }));
+    assert_eq!(lab.status().problems, []);
 }

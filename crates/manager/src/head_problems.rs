@@ -1,5 +1,5 @@
-//! What only the head can see: problems of its pair and of its drives, and the health of drives. Each source of a head says all of its
-//! problems at once.
+//! What only the head can see: problems of its pair, of its drives and of its alerts, and the health of drives. Each source of a head says all
+//! of its problems at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -45,8 +45,9 @@ impl Manager {
 
 fn problem((subject, facts): (Subject, ProblemFacts)) -> Problem {
     let since_ms = match &facts {
-        // the register knows it, however often the array has started since
+        // the register, or the head, knows it, however often the array has started since
         ProblemFacts::PairMaintenance { since_ms } => Some(*since_ms),
+        ProblemFacts::AlertsNotDelivered { failing_since_ms, .. } => Some(*failing_since_ms),
         _ => None,
     };
     Problem { since_ms, ..Problem::new(subject, facts) }

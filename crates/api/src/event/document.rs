@@ -15,7 +15,7 @@ resumes). Each event has:
 | `time_ms` | when it happened, in milliseconds since 1970, by the head's clock |
 | `code` | what has happened; codes and their meanings do not change |
 | `facts` | the numbers and names of it, as listed below; units stand last in their names |
-| `about` | what it happened to: its `kind` (`array`, `clock`, `pool`, `drive`, `volume`, `snapshot`, `host`, `initiator`, `address`, `portal`, `schedule`) and its `name` |
+| `about` | what it happened to: its `kind` (`array`, `clock`, `pool`, `drive`, `volume`, `snapshot`, `host`, `initiator`, `address`, `portal`, `schedule`, `channel`) and its `name` |
 | `severity` | `info`, `warning` or `error` |
 | `count` | how many occurrences it stands for |
 | `subject`, `text` | the same in words, for people; the words may change |

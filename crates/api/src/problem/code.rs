@@ -25,6 +25,7 @@ codes! {
     ArrayStopping,
     StartIncomplete,
     EventsNotKept,
+    AlertsNotDelivered,
     ProblemsLeftOut,
     PairMaintenance,
     FenceUnusable,

@@ -12,7 +12,7 @@ Everything that `tangelo status` can report as wrong, by its code. The REST API 
 |---|---|
 | `code` | what is wrong; codes and their meanings do not change |
 | `facts` | the numbers and names of it, as listed below; units stand last in their names |
-| `about` | what has the problem: its `kind` (`array`, `clock`, `pool`, `drive`, `volume`, `snapshot`, `host`, `initiator`, `address`, `portal`, `schedule`) and its `name` |
+| `about` | what has the problem: its `kind` (`array`, `clock`, `pool`, `drive`, `volume`, `snapshot`, `host`, `initiator`, `address`, `portal`, `schedule`, `channel`) and its `name` |
 | `health` | the severity: `healthy` (a notice), `degraded` or `offline` |
 | `data` | whether data is safe: `safe`, `exposed`, `unreachable` or `lost` |
 | `since_ms` | when it began, in milliseconds since 1970; null where this is not known |

@@ -11,6 +11,14 @@ pub(super) fn examples() -> Vec<Problem> {
     of_the_array().into_iter().chain(of_pools()).chain(of_drives()).chain(of_health()).collect()
 }
 
+fn mail_fails() -> ProblemFacts {
+    ProblemFacts::AlertsNotDelivered {
+        error: "mail.example.com:587 cannot be reached: Connection refused".to_owned(),
+        failing_since_ms: NOVEMBER_MS,
+        untold: 2,
+    }
+}
+
 fn of_the_array() -> Vec<Problem> {
     use ProblemFacts::*;
     let volume = || Subject::volume("old-lun");
@@ -27,6 +35,7 @@ fn of_the_array() -> Vec<Problem> {
         (Subject::Array, ArrayStopping {}),
         (Subject::Array, StartIncomplete { cause: not_stored }),
         (Subject::Array, EventsNotKept(journal)),
+        (Subject::Channel("mail".to_owned()), mail_fails()),
         (Subject::Array, ProblemsLeftOut { left_out: 88 }),
         (Subject::Array, PairMaintenance { since_ms: NOVEMBER_MS }),
         (

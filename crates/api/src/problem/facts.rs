@@ -25,6 +25,11 @@ pub enum ProblemFacts {
         cause: StoreFailure,
     },
     EventsNotKept(JournalTrouble),
+    AlertsNotDelivered {
+        error: String,
+        failing_since_ms: u64,
+        untold: u64,
+    },
     ProblemsLeftOut {
         left_out: u64,
     },
@@ -203,7 +208,7 @@ impl ProblemFacts {
             };
         }
         code_of! {
-            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept ProblemsLeftOut PairMaintenance FenceUnusable HeadNotFenced PortalNotListening LoginsRefused ClockDoubted
+            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept AlertsNotDelivered ProblemsLeftOut PairMaintenance FenceUnusable HeadNotFenced PortalNotListening LoginsRefused ClockDoubted
             SnapshotsFromFuture ScheduleFailed ScheduleIncomplete VolumeDeviceUnusable VolumeDeviceSmaller PoolOffline
             NoSpaceBelow PoolDegraded RebuildLacksDrives RebuildLacksSpace SegmentsIncomplete DataLost DataDoubted
             WritesRefused PoolNearlyFull PoolFilling RebuildWouldLackSpace BinGivesWay NoSpareLeft DriveGivenUp

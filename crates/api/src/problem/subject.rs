@@ -27,6 +27,8 @@ pub enum Subject {
     /// By its address.
     Portal(String),
     Schedule(String),
+    /// Of alerts, such as `mail`.
+    Channel(String),
 }
 
 impl Subject {
@@ -56,6 +58,7 @@ impl Subject {
             Subject::Address(address) => ("address", address),
             Subject::Portal(address) => ("portal", address),
             Subject::Schedule(name) => ("schedule", name),
+            Subject::Channel(name) => ("channel", name),
         }
     }
 

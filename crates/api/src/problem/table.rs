@@ -84,6 +84,23 @@ const ARRAY: &[ProblemRow] = &[
         facts: &[("path", "the file that cannot be written"), ("error", "the error")],
     },
     ProblemRow {
+        code: ProblemCode::AlertsNotDelivered,
+        title: "Alerts do not arrive",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "A channel of [alerts] has delivered nothing for five minutes, although there was something to tell. It is tried again, in the end every quarter of an hour, and tells then what there is to tell. The other channels tell this problem.",
+        action: "put right what the error names; `tangelo alert test` tries it again",
+        facts: &[
+            ("error", "why the last attempt has failed, in words"),
+            ("failing_since_ms", "when the first attempt failed, in milliseconds since 1970"),
+            (
+                "untold",
+                "number of problems whose beginning or end the channel was not told; 0 for the heartbeat",
+            ),
+        ],
+    },
+    ProblemRow {
         code: ProblemCode::ProblemsLeftOut,
         title: "There are more problems than are told",
         health: Health::Degraded,

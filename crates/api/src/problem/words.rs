@@ -29,6 +29,9 @@ impl ProblemFacts {
             ArrayStarting {} => "it is starting".to_owned(),
             ArrayStopping {} => "the array is stopping".to_owned(),
             StartIncomplete { cause } => format!("at the start, {cause}"),
+            AlertsNotDelivered { error, failing_since_ms, untold } => {
+                alerts_not_delivered(error, *failing_since_ms, *untold)
+            }
             EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.error),
             ProblemsLeftOut { left_out } => format!("{left_out} further problems are not told"),
             PairMaintenance { since_ms } => maintenance(*since_ms),
@@ -56,10 +59,7 @@ impl ProblemFacts {
             RebuildLacksDrives { drives } => {
                 pools::joined(None, drives, Some("too few drives are left to rebuild on".to_owned()))
             }
-            RebuildLacksSpace { drives, short_bytes } => {
-                let short = format!("not enough free space to rebuild: {} short", size(*short_bytes));
-                pools::joined(None, drives, Some(short))
-            }
+            RebuildLacksSpace { drives, short_bytes } => pools::lacks_space(drives, *short_bytes),
             SegmentsIncomplete { segments } => {
                 format!("{segments} segments lack something that a drive has missed or lost")
             }
@@ -136,6 +136,7 @@ impl ProblemFacts {
             | ArrayStopping {}
             | StartIncomplete { .. }
             | EventsNotKept(_)
+            | AlertsNotDelivered { .. }
             | ProblemsLeftOut { .. }
             | PairMaintenance { .. }
             | FenceUnusable { .. }
@@ -217,6 +218,16 @@ fn clock_doubted(says_ms: u64, expected_ms: u64, at_start: bool) -> String {
         false => format!("it has jumped from {expected} to {says}"),
     };
     format!("{what}: until it has run steadily for a day, schedules delete no snapshots")
+}
+
+fn alerts_not_delivered(error: &str, failing_since_ms: u64, untold: u64) -> String {
+    let since = moment(failing_since_ms);
+    let untold = match untold {
+        0 => String::new(),
+        1 => "; 1 problem is untold".to_owned(),
+        many => format!("; {many} problems are untold"),
+    };
+    format!("nothing was delivered since {since}: {error}{untold}")
 }
 
 fn file_removed(used_by: &FileUse) -> String {

@@ -20,6 +20,11 @@ pub(super) fn nearly_full(full_percent: u64) -> String {
     format!("it is {full_percent} % full, and hosts are warned of it (38h/07h); {REFUSES_WHEN_FULL}")
 }
 
+pub(super) fn lacks_space(drives: &[LostDrive], short_bytes: u64) -> String {
+    let short = format!("not enough free space to rebuild: {} short", size(short_bytes));
+    joined(None, drives, Some(short))
+}
+
 /// What is said first, the lost drives, and what is said last.
 pub(super) fn joined(first: Option<String>, drives: &[LostDrive], last: Option<String>) -> String {
     let drives = drives.iter().map(|drive| drive.to_string());
