@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 33] = [
+const ROOMS: [(&str, &[&str]); 34] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -72,13 +72,14 @@ const ROOMS: [(&str, &[&str]); 33] = [
     ("fence", &["program"]),
     ("floating", &[]),
     ("health", &["api", "base", "program"]),
+    ("alert", &["api", "base", "program"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (
         "tangelo",
         &[
-            "api", "base", "catalog", "control", "engine", "env", "fence", "floating", "heads", "health",
-            "lab", "pair", "register", "setup", "task", "uring",
+            "alert", "api", "base", "catalog", "control", "engine", "env", "fence", "floating", "heads",
+            "health", "lab", "pair", "register", "setup", "task", "uring",
         ],
     ),
     (
