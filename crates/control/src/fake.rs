@@ -10,6 +10,7 @@ use base::BLOCK_BYTES;
 use bytes::Bytes;
 
 use crate::array::{Answer, Array, BulkAnswer};
+pub use crate::fake_alerts::FakeAlerts;
 use crate::fake_metrics::metrics;
 
 /// See the module's page.

@@ -8,6 +8,7 @@
     reason = "the control plane has files, sockets and clocks of its own"
 )]
 
+pub mod alerts;
 pub mod array;
 mod channel_body;
 pub mod client;
@@ -15,6 +16,8 @@ pub mod config;
 pub mod events;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+#[cfg(any(test, feature = "fake"))]
+mod fake_alerts;
 #[cfg(any(test, feature = "fake"))]
 mod fake_metrics;
 pub mod repeats;

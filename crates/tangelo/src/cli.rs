@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
 
+mod alert;
 mod destruction;
 mod events;
 mod pair;
 mod settings;
 mod volume;
 
+pub use alert::Alert;
 pub use destruction::Destruction;
 pub use events::Events;
 pub use pair::{Fence, Joiner, Listen, Pair, Place, Register, Switch, Witness};
@@ -111,6 +113,9 @@ pub enum Command {
     Mapping(Mapping),
     /// What has happened: problems that began and ended, changes, logins, and what became of drives
     Events(Events),
+    /// Who is told when something is wrong: mail, webhook, command, heartbeat
+    #[command(subcommand)]
+    Alert(Alert),
     /// The two heads of an array
     #[command(subcommand)]
     Pair(Pair),

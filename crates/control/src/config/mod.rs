@@ -3,6 +3,7 @@
 //! Everything else lives on the array's own drives. The file is accepted as a whole or refused with
 //! its name, the line, the reason and what to do; an unknown key is an error.
 
+mod alerts;
 mod error;
 mod fence;
 mod health;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use api::PortalOptions;
 use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_OF_A_HEAD_MAX, PORTALS_MAX, SHARDS_MAX};
 
+pub use self::alerts::{AlertMail, AlertTls, AlertUrl, Alerts, QuietHours};
 pub use self::error::ConfigError;
 pub use self::fence::{Fence, FenceParameter};
 pub use self::health::DriveHealth;
@@ -94,6 +96,7 @@ pub struct Config {
     /// How the other head of the pair is fenced; `None`: it is not.
     pub fence: Option<Fence>,
     pub health: DriveHealth,
+    pub alerts: Alerts,
 }
 
 /// An address that moves with the array, and the interface that has it on this head.
@@ -119,6 +122,7 @@ impl Default for Config {
             state_dir: DEFAULT_STATE_DIR.into(),
             fence: None,
             health: DriveHealth::default(),
+            alerts: Alerts::default(),
         }
     }
 }
@@ -199,6 +203,9 @@ impl Config {
         }
         if let Some(health) = root.section("health")? {
             config.health = health::read(health)?;
+        }
+        if let Some(alerts) = root.section("alerts")? {
+            config.alerts = alerts::read(alerts)?;
         }
         root.finish()?;
         Ok(config)

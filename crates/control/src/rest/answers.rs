@@ -1,8 +1,9 @@
 //! Answers: the array's values, with the version of the schema.
 
 use api::{
-    ArrayStatus, BinnedStatus, Change, ChangeStep, DriveStatus, Event, Health, HostStatus, Made,
-    MappingStatus, PairStatus, PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus, Worded,
+    AlertChannel, AlertTestResult, ArrayStatus, BinnedStatus, Change, ChangeStep, DriveStatus, Event, Health,
+    HostStatus, Made, MappingStatus, PairStatus, PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus,
+    Worded,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -47,6 +48,20 @@ pub struct Status {
 pub struct Pair {
     pub schema: u32,
     pub pair: PairStatus,
+}
+
+/// The channels of a head's alerts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AlertList {
+    pub schema: u32,
+    pub channels: Vec<AlertChannel>,
+}
+
+/// What has become of test messages.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AlertTested {
+    pub schema: u32,
+    pub results: Vec<AlertTestResult>,
 }
 
 /// What the command line exported; the API answers with the content itself.

@@ -9,8 +9,8 @@ mod bodies;
 mod one;
 
 pub use answers::{
-    Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, Pair, PoolList, ScheduleList,
-    SnapshotList, Status, Summary, VolumeList,
+    AlertList, AlertTested, Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, Pair,
+    PoolList, ScheduleList, SnapshotList, Status, Summary, VolumeList,
 };
 pub use bodies::{
     Converting, DriveClear, DriveRemoval, DriveReplacement, DriveWipe, Locating, NewClone, NewDrives,

@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::extract::http_status;
 use super::{State, routes};
+use crate::alerts::NoAlerts;
 use crate::array::{Answer, Array, BulkAnswer};
 use crate::client::path_piece;
 use crate::events::{EventLog, KeptEvents};
@@ -57,7 +58,8 @@ fn no_events() -> Arc<EventLog> {
 impl Server {
     fn new() -> Server {
         let array = Arc::new(Refusing::default());
-        let router = routes::router(State::new(array.clone(), no_events(), "fuzz".into()));
+        let router =
+            routes::router(State::new(array.clone(), no_events(), Arc::new(NoAlerts), "fuzz".into()));
         let runtime = Builder::new_current_thread().enable_time().build().expect("it needs no descriptors");
         Server { runtime, router, array }
     }

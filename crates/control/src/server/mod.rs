@@ -4,6 +4,7 @@
 //! long a request's head, body and answer may take, and how large a body may be. The Unix socket has
 //! limits of its own, so clients over TCP cannot keep out an administrator on this machine.
 
+mod alerts;
 mod client;
 mod connection;
 mod copies;
@@ -41,6 +42,7 @@ pub use self::listen::{ListenError, Listeners, Token};
 pub use self::openapi::openapi_json;
 
 use self::request::State;
+use crate::alerts::Alerts;
 use crate::array::Array;
 use crate::events::EventLog;
 
@@ -52,10 +54,12 @@ pub async fn serve(
     listeners: Listeners,
     array: Arc<dyn Array>,
     events: Arc<EventLog>,
+    alerts: Arc<dyn Alerts>,
     stop: watch::Receiver<bool>,
 ) {
     let host_name: Arc<str> = rustix::system::uname().nodename().to_string_lossy().into();
-    let router = || routes::router(State::new(array.clone(), events.clone(), host_name.clone()));
+    let state = || State::new(array.clone(), events.clone(), alerts.clone(), host_name.clone());
+    let router = || routes::router(state());
     let local = router();
     let local = connection::serve_socket(&listeners.unix, &local, stop.clone());
     let remote = async {

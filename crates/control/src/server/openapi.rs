@@ -12,7 +12,7 @@ use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
 
 use super::request::State;
-use super::{copies, data, events, names, one, pair, resources, upkeep};
+use super::{alerts, copies, data, events, names, one, pair, resources, upkeep};
 
 pub(super) fn router() -> Router<State> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -88,6 +88,8 @@ async fn openapi() -> Response {
         resources::list_hosts,
         resources::create_host,
         resources::delete_host,
+        alerts::list_alerts,
+        alerts::test_alerts,
         pair::pair,
         pair::hand_over,
         pair::maintain,
@@ -111,7 +113,7 @@ pub fn openapi_json() -> String {
 }
 
 /// What belongs together, in the order in which it is shown.
-const TAGS: [(&str, &str); 10] = [
+const TAGS: [(&str, &str); 11] = [
     ("array", "The array as a whole"),
     ("drives", "Block devices and files that pools are made of"),
     ("pools", "Sets of drives with one protection"),
@@ -121,6 +123,7 @@ const TAGS: [(&str, &str); 10] = [
     ("hosts", "Machines that use volumes"),
     ("mappings", "Which host sees which volume"),
     ("events", "What has happened"),
+    ("alerts", "Who is told when something is wrong"),
     ("pair", "The two heads of an array"),
 ];
 

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::client::Asking;
 use super::extract::{Refusal, json_response};
+use crate::alerts::Alerts;
 use crate::array::Array;
 use crate::events::EventLog;
 use crate::rest::Changed;
@@ -19,6 +20,7 @@ use crate::rest::Changed;
 pub(super) struct State {
     pub(super) array: Arc<dyn Array>,
     pub(super) events: Arc<EventLog>,
+    pub(super) alerts: Arc<dyn Alerts>,
     /// Permits for requests at work.
     pub(super) requests: Arc<Semaphore>,
     /// What `uname` calls this machine.
@@ -27,9 +29,14 @@ pub(super) struct State {
 
 impl State {
     /// Of one socket.
-    pub(super) fn new(array: Arc<dyn Array>, events: Arc<EventLog>, host_name: Arc<str>) -> State {
+    pub(super) fn new(
+        array: Arc<dyn Array>,
+        events: Arc<EventLog>,
+        alerts: Arc<dyn Alerts>,
+        host_name: Arc<str>,
+    ) -> State {
         let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
-        State { array, events, requests, host_name }
+        State { array, events, alerts, requests, host_name }
     }
 }
 

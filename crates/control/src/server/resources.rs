@@ -221,7 +221,10 @@ pub(super) async fn delete_mapping(
 pub(super) async fn prometheus(Shared(state): Shared<State>, headers: HeaderMap) -> Answer {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     match state.array.call(Command::Metrics).await? {
-        Reply::Metrics(figures) => Ok(metrics::page(*figures, accept).await),
+        Reply::Metrics(array) => {
+            let figures = metrics::Figures { array: *array, channels: state.alerts.list() };
+            Ok(metrics::page(figures, accept).await)
+        }
         other => unreachable!("the array answered a command for metrics with {other:?}"),
     }
 }

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use super::client::{Asking, Client, Connected};
 use super::extract::{Refusal, with_whole_body};
 use super::request::{State, no_such_method};
-use super::{Token, copies, data, events, names, one, openapi, pair, resources, upkeep};
+use super::{Token, alerts, copies, data, events, names, one, openapi, pair, resources, upkeep};
 use crate::array::Array;
 use crate::repeats::Repeats;
 
@@ -31,6 +31,7 @@ pub(super) fn router(state: State) -> Router {
         .merge(names::router())
         .merge(one::router())
         .merge(pair::router())
+        .merge(alerts::router())
         .merge(openapi::router())
         .fallback(no_such_resource)
         .method_not_allowed_fallback(no_such_method)

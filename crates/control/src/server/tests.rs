@@ -12,7 +12,7 @@ use super::*;
 use crate::client::{ClientError, Server};
 use crate::config::{ApiTcp, Config};
 use crate::events::KeptEvents;
-use crate::fake::{FakeArray, healthy};
+use crate::fake::{FakeAlerts, FakeArray, healthy};
 use crate::rest::*;
 
 pub(super) struct Fixture {
@@ -39,7 +39,8 @@ pub(super) async fn start() -> Fixture {
     let array = Arc::new(FakeArray::new(healthy()));
     let (stop, stopped) = watch::channel(false);
     let events = Arc::new(EventLog::new(KeptEvents::default()));
-    let server = tokio::spawn(serve(listeners, array.clone(), events.clone(), stopped));
+    let alerts = Arc::new(FakeAlerts);
+    let server = tokio::spawn(serve(listeners, array.clone(), events.clone(), alerts, stopped));
     Fixture { directory, array, stop, events, server, tcp }
 }
 
@@ -88,7 +89,21 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 66);
+    assert_eq!(count, 68);
+}
+
+#[tokio::test]
+async fn alerts_are_listed_and_tried() {
+    let fixture = start().await;
+    let (code, list) = fixture.request("GET", "/v1/alerts", "").await;
+    assert_eq!((code, &list["channels"][0]["name"]), (200, &"mail".into()));
+    assert_eq!(list["channels"][0]["told"][0]["code"], "health-unwatched");
+    let (code, tested) = fixture.request("POST", "/v1/alerts/test", "{}").await;
+    assert_eq!((code, &tested["results"][0]["delivered"]), (200, &false.into()));
+    let (code, refusal) = fixture.request("POST", "/v1/alerts/test", r#"{"channel":"pager"}"#).await;
+    assert_eq!((code, refusal["code"].as_str()), (404, Some("not_found")));
+    let (code, _) = fixture.request("POST", "/v1/alerts/test", r#"{"chanel":"mail"}"#).await;
+    assert_eq!(code, 400);
 }
 
 #[tokio::test]

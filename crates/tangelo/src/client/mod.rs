@@ -1,5 +1,6 @@
 //! Every command but `serve`: asks the array's API, shows the answer, gives the exit code.
 
+mod alert;
 mod ask;
 mod copies;
 mod events;
@@ -147,6 +148,7 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             changed(server.delete(&path).await?)
         }
         cli::Command::Pair(pair) => pair::pair(pair, server).await,
+        cli::Command::Alert(alert) => alert::alert(alert, server).await,
         cli::Command::Events(events) => Ok(show(events::list(events, server).await?)),
         cli::Command::Map(mapping) => map(mapping, server).await,
         cli::Command::Unmap(mapping) => unmap(mapping, server).await,

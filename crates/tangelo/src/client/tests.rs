@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Parser;
 use control::config::Config;
 use control::events::{EventLog, KeptEvents};
-use control::fake::{FakeArray, degraded, healthy};
+use control::fake::{FakeAlerts, FakeArray, degraded, healthy};
 use control::server::{Listeners, serve};
 use insta::assert_snapshot;
 use tokio::sync::watch;
@@ -32,7 +32,7 @@ pub(super) fn start(status: api::ArrayStatus) -> Fixture {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listeners = runtime.block_on(Listeners::open(&config)).unwrap();
     let events = Arc::new(EventLog::new(KeptEvents::default()));
-    runtime.spawn(serve(listeners, array.clone(), events.clone(), stopped));
+    runtime.spawn(serve(listeners, array.clone(), events.clone(), Arc::new(FakeAlerts), stopped));
     Fixture { directory, array, events, _stop: stop, _runtime: runtime }
 }
 
@@ -284,6 +284,16 @@ fn refusals() {
             format!("$ tangelo {shown}\n{}\n", fixture.run(line))
         })
         .collect();
+    assert_snapshot!(all);
+}
+
+#[test]
+fn alerts() {
+    let fixture = start(healthy());
+    let mut all = String::new();
+    for line in ["alert list", "alert test", "alert test --channel webhook", "alert test --channel pager"] {
+        all += &format!("$ tangelo {line}\n{}\n", fixture.run(line));
+    }
     assert_snapshot!(all);
 }
 

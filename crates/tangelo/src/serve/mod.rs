@@ -10,6 +10,7 @@
 //! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
 //! a bug ends it. If it is killed at any moment, nothing that was acknowledged is lost.
 
+mod alerts;
 mod check;
 mod cores;
 mod drive_health;
@@ -48,6 +49,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use uring::Shards;
 
+use self::alerts::HeadAlerts;
 use self::drive_health::HealthWatch;
 use self::finder::find_drives;
 use self::follower::Follower;
@@ -239,7 +241,7 @@ async fn serve_until_stopped(
     drives: &[NamedDrive],
     array: &Arc<EngineArray>,
     signals: &mut Signals,
-    health: &HealthWatch,
+    (health, alerts): (&HealthWatch, &HeadAlerts),
 ) {
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.to_vec(), array.clone()));
     loop {
@@ -257,6 +259,7 @@ async fn serve_until_stopped(
                 finder.abort();
                 floating::set(&head.floating, &config);
                 health.reload(&config);
+                alerts.reload(&config);
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
             }
             Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
@@ -311,8 +314,9 @@ async fn attend(
     let Events { journal, log, newest } = events;
     let follower = Follower { array: array.clone(), journal, log: log.clone(), stop: stopped.clone() };
     let follower = tokio::spawn(follower.run(newest));
-    let api = tokio::spawn(control::server::serve(listeners, array.clone(), log, stopped));
     let own = OwnProblems::new();
+    let alerts = HeadAlerts::start(config, array.clone(), own.clone(), &log);
+    let api = tokio::spawn(control::server::serve(listeners, array.clone(), log, alerts.clone(), stopped));
     let health = HealthWatch::start(config, array.clone(), own.clone());
     let telling = tokio::spawn(own.keep_telling(array.clone()));
     let started = tokio::select! {
@@ -324,7 +328,8 @@ async fn attend(
             report_start(&*array, config, drives).await;
             head.floating.set_stage(Stage::Announced).await;
             notify::notify("READY=1");
-            serve_until_stopped(head, drives, &array, &mut signals, &health).await;
+            let watches = (&health, &*alerts);
+            serve_until_stopped(head, drives, &array, &mut signals, watches).await;
             Ok(())
         }
         Some(Ok(Err(error))) => Err(Failure::from(error)),

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   pair/problems ─┐
-//!   drive_health ──┴─► OwnProblems (all problems of each source) ─► keep_telling ─► Command::Head
+//!   drive_health ──┤
+//!   alerts ────────┴─► OwnProblems (all problems of each source) ─► keep_telling ─► Command::Head
 //! ```
 
 use std::collections::BTreeMap;
@@ -30,6 +31,11 @@ impl OwnProblems {
     /// All problems of a source, from now on.
     pub fn set(&self, source: HeadSource, problems: Problems) {
         self.0.send_if_modified(|own| own.insert(source, problems.clone()) != Some(problems));
+    }
+
+    /// Those of all sources.
+    pub fn all(&self) -> Problems {
+        self.0.borrow().values().flatten().cloned().collect()
     }
 
     /// Tells the array what has changed, and all of it to one that has just started here. For ever.

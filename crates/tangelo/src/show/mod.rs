@@ -1,5 +1,6 @@
 //! Formats the array's answers for people. Programs read the JSON.
 
+mod alerts;
 mod events;
 mod health;
 mod lists;

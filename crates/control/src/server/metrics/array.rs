@@ -63,3 +63,31 @@ pub(super) const FAMILIES: &[Family] = &[
         samples: Samples::Any(alerts),
     },
 ];
+
+/// Of channels of alerts, which each head has for itself.
+pub(super) const CHANNELS: &[Family] = &[
+    Family {
+        name: "alert_deliveries",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Messages that a channel of alerts has delivered, or beats of the heartbeat",
+        labels: &["channel"],
+        samples: Samples::Channels(|channel| Some(channel.deliveries.into())),
+    },
+    Family {
+        name: "alert_delivery_failures",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Attempts of a channel of alerts to deliver a message that have failed",
+        labels: &["channel"],
+        samples: Samples::Channels(|channel| Some(channel.failures.into())),
+    },
+    Family {
+        name: "alert_last_delivery_timestamp",
+        unit: Unit::Seconds,
+        kind: Kind::Gauge,
+        help: "When a channel of alerts has delivered a message last, in seconds since 1970. Missing if it has not since the program started",
+        labels: &["channel"],
+        samples: Samples::Channels(|channel| Some((channel.delivered_ms? as f64 / 1e3).into())),
+    },
+];

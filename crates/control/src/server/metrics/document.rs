@@ -73,6 +73,7 @@ fn section(title: &str, families: &[&[Family]]) -> String {
 fn document() -> String {
     let mut page = OPENING.to_owned();
     page.push_str(&section("The array", &[array::FAMILIES]));
+    page.push_str(&section("Channels of alerts", &[array::CHANNELS]));
     page.push_str(&section("Pools", &[pools::POOLS]));
     page.push_str(&section("Lanes", &[pools::LANES]));
     page.push_str(&section("Drives", &[drives::DRIVES, drives::HEALTH]));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use api::{DriveHealth, DriveStatus, Health, LaneMetrics, Metrics, PoolStatus};
+use api::{AlertChannel, DriveHealth, DriveStatus, Health, LaneMetrics, Metrics, PoolStatus};
 use base::LatencyHistogram;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -79,6 +79,14 @@ pub(super) struct Family {
     pub(super) samples: Samples,
 }
 
+/// Where all values come from, at one moment.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    pub(crate) array: Metrics,
+    /// Of the alerts of this head.
+    pub(crate) channels: Vec<AlertChannel>,
+}
+
 /// Where the values of a family come from.
 pub(super) enum Samples {
     /// One value for the array.
@@ -90,6 +98,8 @@ pub(super) enum Samples {
     Lanes(fn(&LaneMetrics) -> u64),
     /// One for each drive whose health is known, and has it.
     Health(fn(&DriveHealth) -> Option<Value<'static>>),
+    /// One for each channel of alerts that has it.
+    Channels(fn(&AlertChannel) -> Option<Value<'static>>),
     /// Any number.
     Any(fn(&Metrics, &mut Sink)),
 }
@@ -103,7 +113,8 @@ impl Family {
         format!("tangelo_{}{unit}{}{total}", self.name, self.unit.word())
     }
 
-    pub(super) fn encode(&self, metrics: &Metrics, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    pub(super) fn encode(&self, figures: &Figures, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let metrics = &figures.array;
         let unit = self.unit.of_library();
         let encoder =
             encoder.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind.of_library())?;
@@ -125,6 +136,13 @@ impl Family {
                 for (drive, pool) in drives(metrics) {
                     if let Some(value) = drive.health.as_ref().and_then(value) {
                         sink.put(&[&drive.path, pool], value);
+                    }
+                }
+            }
+            Samples::Channels(value) => {
+                for channel in &figures.channels {
+                    if let Some(value) = value(channel) {
+                        sink.put(&[&channel.name], value);
                     }
                 }
             }

@@ -21,7 +21,6 @@ mod tests;
 
 use std::fmt;
 
-use api::Metrics;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
@@ -29,10 +28,11 @@ use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::Registry;
 
 use self::family::Family;
+pub(super) use self::family::Figures;
 
 /// All families, in the order of the page.
 fn families() -> impl Iterator<Item = &'static Family> {
-    [array::FAMILIES, pools::POOLS, pools::LANES, drives::DRIVES, drives::HEALTH]
+    [array::FAMILIES, array::CHANNELS, pools::POOLS, pools::LANES, drives::DRIVES, drives::HEALTH]
         .into_iter()
         .flatten()
         .chain(loads::families())
@@ -40,7 +40,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
 
 /// All families with the values of one moment.
 #[derive(Debug)]
-struct Snapshot(Metrics);
+struct Snapshot(Figures);
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
@@ -75,17 +75,17 @@ impl Format {
 }
 
 /// The page for a client that accepts these formats.
-pub(super) async fn page(metrics: Metrics, accept: &str) -> Response {
+pub(super) async fn page(figures: Figures, accept: &str) -> Response {
     let format = Format::accepted(accept);
     // a thousand volumes are megabytes of text: other requests are served meanwhile
     let text =
-        tokio::task::spawn_blocking(move || render(metrics, format)).await.expect("rendering does not panic");
+        tokio::task::spawn_blocking(move || render(figures, format)).await.expect("rendering does not panic");
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
-fn render(metrics: Metrics, format: Format) -> String {
+fn render(figures: Figures, format: Format) -> String {
     let mut registry = Registry::with_prefix("tangelo");
-    registry.register_collector(Box::new(Snapshot(metrics)));
+    registry.register_collector(Box::new(Snapshot(figures)));
     let mut page = String::new();
     let written = match format {
         Format::Prometheus => prometheus_text::encode(&mut page, &registry),

@@ -6,12 +6,17 @@ use api::*;
 
 use super::family::Kind;
 use super::*;
-use crate::fake::{degraded, healthy};
+use crate::alerts::Alerts;
+use crate::fake::{FakeAlerts, degraded, healthy};
 use crate::fake_metrics::metrics;
 use crate::server::tests::start;
 
+fn figures(array: Metrics) -> Figures {
+    Figures { array, channels: FakeAlerts.list() }
+}
+
 fn prometheus(status: &ArrayStatus) -> String {
-    render(metrics(status), Format::Prometheus)
+    render(figures(metrics(status)), Format::Prometheus)
 }
 
 /// The name and labels of each sample.
@@ -43,7 +48,17 @@ fn samples_are_as_expected() {
 # TYPE tangelo_alert gauge
 tangelo_alert{code=\"pool-degraded\",severity=\"degraded\",subject=\"pool fast\"} 1
 ";
-    assert_eq!(lines_of(&page, "tangelo_alert"), expected);
+    assert!(page.contains(expected), "{page}");
+    let expected = "\
+# HELP tangelo_alert_deliveries_total Messages that a channel of alerts has delivered, or beats of the heartbeat
+# TYPE tangelo_alert_deliveries_total counter
+tangelo_alert_deliveries_total{channel=\"mail\"} 3
+";
+    assert_eq!(lines_of(&page, "tangelo_alert_deliveries_total"), expected);
+    assert!(
+        page.contains("tangelo_alert_last_delivery_timestamp_seconds{channel=\"mail\"} 1795694400.0\n"),
+        "{page}"
+    );
     let expected = "\
 # HELP tangelo_volume_command_bytes_total Data of blocks that commands read or stored, by volume
 # TYPE tangelo_volume_command_bytes_total counter

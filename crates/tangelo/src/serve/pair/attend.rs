@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uring::Mailbox;
 
+use super::super::alerts::HeadAlerts;
 use super::super::drive_health::HealthWatch;
 use super::super::finder::find_drives;
 use super::super::follower::Follower;
@@ -50,14 +51,15 @@ pub async fn run(
     mut threads: Threads,
     ending: &Ending,
 ) -> Result<(), Failure> {
-    let office = Office::open(&prepared.head, file, &mut threads, ending);
-    let Office { company, array, floating, .. } = &office;
     let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
+    let office = Office::open(&head, file, &mut threads, (ending, &log));
+    let Office { company, array, floating, alerts, .. } = &office;
     let (_stop, stopped) = watch::channel(false);
     announce(&head.config, &listeners);
-    tokio::spawn(control::server::serve(listeners, array.clone(), log.clone(), stopped.clone()));
+    let api = control::server::serve(listeners, array.clone(), log.clone(), alerts.clone(), stopped.clone());
+    tokio::spawn(api);
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
     let keeper = Keeper::start(state, saved.as_deref())?;
     let mut start = Some((saved, journal, newest_event, log, stopped));
@@ -122,10 +124,16 @@ struct Office {
     /// Addresses that are with the owner.
     floating: Arc<Floating>,
     health: HealthWatch,
+    alerts: Arc<HeadAlerts>,
 }
 
 impl Office {
-    fn open(this: &super::super::Head<'_>, file: PairFile, threads: &mut Threads, ending: &Ending) -> Office {
+    fn open(
+        this: &super::super::Head<'_>,
+        file: PairFile,
+        threads: &mut Threads,
+        (ending, log): (&Ending, &EventLog),
+    ) -> Office {
         let (trouble, register_trouble) = watch::channel(String::new());
         let (_, none) = tokio::sync::mpsc::unbounded_channel();
         let questions = std::mem::replace(&mut threads.questions, none);
@@ -138,10 +146,11 @@ impl Office {
         let own = OwnProblems::new();
         tokio::spawn(problems::keep_looking(array.clone(), own.clone()));
         let health = HealthWatch::start(&this.config, array.clone(), own.clone());
+        let alerts = HeadAlerts::start(&this.config, array.clone(), own.clone(), log);
         tokio::spawn(own.keep_telling(array.clone()));
         let look = array.clone();
         tokio::spawn(fencing.clone().keep(move || look.status()));
-        Office { company, array, fencing, floating: this.floating.clone(), health }
+        Office { company, array, fencing, floating: this.floating.clone(), health, alerts }
     }
 
     /// What the file says now takes effect.
@@ -149,6 +158,7 @@ impl Office {
         tokio::spawn(self.fencing.clone().set_config(config.clone()));
         addresses::set(&self.floating, config);
         self.health.reload(config);
+        self.alerts.reload(config);
     }
 
     fn note(&self, decision: Decision) {
