@@ -61,7 +61,8 @@ impl Rules {
     /// a start.
     pub(crate) fn patience_ms(&self, code: ProblemCode) -> u64 {
         let every_ms = self.health_every.as_millis() as u64;
-        START_MS + if is_of_health(code) { every_ms } else { 0 }
+        // what drives say is asked for after a start, one drive after the other
+        START_MS + if code.is_of_drive_health() { every_ms } else { 0 }
     }
 }
 
@@ -70,25 +71,6 @@ pub(crate) const START_MS: u64 = 120_000;
 
 pub(crate) fn is_urgent(problem: &Problem) -> bool {
     problem.code().row().data != DataSafety::Safe || problem.health() == Health::Offline
-}
-
-/// What drives say of their health is asked for after a start, one drive after the other.
-fn is_of_health(code: ProblemCode) -> bool {
-    use ProblemCode::*;
-    let of_drives = [
-        HealthUnwatched,
-        DriveHealthUnknown,
-        DriveWarm,
-        DriveHot,
-        PoolOverheats,
-        DriveWears,
-        DriveWorn,
-        DriveFailing,
-        DriveMediaErrors,
-        DriveTestFailed,
-        DriveLinkSlow,
-    ];
-    of_drives.contains(&code)
 }
 
 /// What each head tells of itself, whether it has the array or not.

@@ -2,9 +2,8 @@
 //! once more.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use api::Problem;
@@ -102,17 +101,13 @@ pub(crate) fn save(directory: &Path, kept: &AllKept) -> io::Result<()> {
     };
     let channels = kept.iter().map(channel).collect::<Result<Vec<_>, serde_json::Error>>()?;
     let bytes = serde_json::to_vec(&Document { version: VERSION, channels })?;
-    let beside = directory.join(format!("{FILE}.new"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, directory.join(FILE))?;
-    File::open(directory)?.sync_all()
+    Ok(durable::replace(&directory.join(FILE), &bytes)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use api::{ProblemFacts, Subject};
 
     use super::*;

@@ -5,7 +5,7 @@
 //! point leaves the old one or the new one. The catalog holds CHAP secrets, so only the owner may read it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -118,16 +118,8 @@ impl StateDirectory {
     }
 
     fn save(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
-        let path = self.directory.join(name);
-        let beside = self.directory.join(format!("{name}.new"));
-        let failed = |error| StateError::Io { path: beside.clone(), error };
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(failed)?;
-        file.write_all(bytes).map_err(failed)?;
-        file.sync_all().map_err(failed)?;
-        fs::rename(&beside, &path).map_err(failed)?;
-        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
+        let replaced = durable::replace(&self.directory.join(name), bytes);
+        replaced.map_err(|durable::NotReplaced { path, error }| StateError::Io { path, error })
     }
 
     /// The saved catalog becomes `catalog.earlier.json`, which nothing reads. Durable when this returns.
@@ -138,7 +130,7 @@ impl StateDirectory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed.map_err(failed)?,
         }
-        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
+        durable::sync_directory(&self.directory).map_err(failed)
     }
 
     /// The catalog that was saved in a state directory. A daemon may have it open meanwhile.

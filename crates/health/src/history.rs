@@ -3,9 +3,8 @@
 //! What always holds: it is bounded, and replaced as a whole. It is no more than a help: one that cannot be read begins anew.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use base::limits::CONFIGURED_DRIVES_MAX;
@@ -114,13 +113,7 @@ impl History {
         });
         let document = Document { version: VERSION, drives: drives.collect() };
         let bytes = serde_json::to_vec(&document).expect("numbers and names can be said in JSON");
-        let beside = directory.join(format!("{FILE}.new"));
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, directory.join(FILE))?;
-        File::open(directory)?.sync_all()
+        Ok(durable::replace(&directory.join(FILE), &bytes)?)
     }
 }
 
@@ -159,6 +152,8 @@ fn read(path: &Path) -> io::Result<History> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::testing::reading;
 

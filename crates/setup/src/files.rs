@@ -5,7 +5,7 @@
 //! what is there is made under a lock, because the door and a command may change a file at the same time.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -45,20 +45,8 @@ pub(crate) fn load(path: &Path) -> Result<Option<Vec<u8>>, SetupError> {
 
 /// Replaces a file. Durable when this returns.
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
-    let directory = path.parent().expect("a file is in a directory");
-    let mut name = path.file_name().expect("a file has a name").to_owned();
-    name.push(".new");
-    let beside = directory.join(name);
-    // one that a crash has left might have another mode
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&beside)(error)),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside).map_err(failed(&beside))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed(&beside))?;
-    fs::rename(&beside, path).map_err(failed(path))?;
-    sync_directory(path)
+    let failed = |durable::NotReplaced { path, error }| SetupError::File { path, error };
+    durable::replace(path, bytes).map_err(failed)
 }
 
 /// Makes a directory for its owner alone, with those above it.
@@ -89,8 +77,8 @@ pub(crate) fn set_aside(path: &Path, name: &str) -> Result<(), SetupError> {
 }
 
 fn sync_directory(path: &Path) -> Result<(), SetupError> {
-    let directory = path.parent().expect("a file is in a directory");
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
+    let directory = durable::directory_of(path);
+    durable::sync_directory(directory).map_err(failed(directory))
 }
 
 /// Waits for the lock of a directory's files. It is held for as long as a file takes to be written.

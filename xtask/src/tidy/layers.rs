@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 34] = [
+const ROOMS: [(&str, &[&str]); 35] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -44,7 +44,8 @@ const ROOMS: [(&str, &[&str]); 34] = [
     ("mirror", &["base", "env", "pair"]),
     ("heads", &["base", "env", "mirror", "pair", "task"]),
     ("uring", &["base", "env"]),
-    ("control", &["api", "base"]),
+    ("durable", &[]),
+    ("control", &["api", "base", "durable"]),
     (
         "sim",
         &[
@@ -67,12 +68,12 @@ const ROOMS: [(&str, &[&str]); 34] = [
         ],
     ),
     ("register", &["pair"]),
-    ("setup", &["base", "pair", "register"]),
+    ("setup", &["base", "durable", "pair", "register"]),
     ("program", &[]),
     ("fence", &["program"]),
     ("floating", &[]),
-    ("health", &["api", "base", "program"]),
-    ("alert", &["api", "base", "program"]),
+    ("health", &["api", "base", "durable", "program"]),
+    ("alert", &["api", "base", "durable", "program"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (

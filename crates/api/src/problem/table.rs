@@ -14,6 +14,11 @@ const _: () =
     assert!(TABLE[0].len() + TABLE[1].len() + TABLE[2].len() + TABLE[3].len() == ProblemCode::ALL.len());
 
 impl ProblemCode {
+    /// Whether it follows from what drives say of themselves.
+    pub fn is_of_drive_health(self) -> bool {
+        HEALTH.iter().any(|row| row.code == self)
+    }
+
     pub fn row(self) -> &'static ProblemRow {
         let mut index = self as usize;
         for part in TABLE {
