@@ -164,6 +164,22 @@ pub struct NewPool {
     pub shared: bool,
 }
 
+impl NewPool {
+    /// One on the drives of this head alone, which hold nothing.
+    pub fn new(name: impl Into<String>, protection: impl Into<String>, drives: Vec<String>) -> NewPool {
+        let (name, protection) = (name.into(), protection.into());
+        NewPool {
+            name,
+            protection,
+            width: None,
+            drives,
+            force: Vec::new(),
+            across_heads: false,
+            shared: false,
+        }
+    }
+}
+
 /// A volume to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

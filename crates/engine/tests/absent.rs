@@ -36,16 +36,7 @@ fn array(seed: u64, protection: &str, count: usize) -> (Lab, Vec<DriveNumber>, V
 }
 
 fn pool(name: &str, protection: &str, drives: &[String]) -> NewPool {
-    let (name, protection) = (name.to_owned(), protection.to_owned());
-    NewPool {
-        name,
-        protection,
-        width: None,
-        drives: drives.to_vec(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    }
+    NewPool::new(name, protection, drives.to_vec())
 }
 
 fn volume(name: &str, backing: NewBacking, size_bytes: Option<u64>) -> NewVolume {

@@ -28,16 +28,7 @@ fn array_and_drives(seed: u64, shards: u16, size_bytes: u64) -> (Lab, Vec<DriveN
     let drives: Vec<String> = (0..3).map(|n| format!("/dev/nvme{n}n1")).collect();
     let numbers = drives.iter().map(|path| world.add_drive(DriveOptions::new(path, 1 << 30))).collect();
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), "mirror-3".to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "mirror-3", drives);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     create_volume(&mut lab, "disk", size_bytes);
     lab.create_host("alpha", ALPHA);

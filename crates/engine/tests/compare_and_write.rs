@@ -26,15 +26,7 @@ fn array(seed: u64, shards: u16) -> (Lab, Vec<Host>) {
     }
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
     let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool {
-        name: name.clone(),
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new(name.clone(), protection, drives);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {
         name: "disk".to_owned(),

@@ -30,16 +30,8 @@ fn bench(seed: u64) -> (Lab, Vec<DriveNumber>) {
 
 fn new_pool(name: &str, drives: std::ops::Range<usize>) -> Command {
     let protection = if drives.len() < 3 { "stripe" } else { "parity-1" };
-    let (name, protection, drives) = (name.into(), protection.into(), drives.map(path).collect());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let drives = drives.map(path).collect();
+    let pool = NewPool::new(name, protection, drives);
     Command::PoolCreate { pool, dry_run: false }
 }
 

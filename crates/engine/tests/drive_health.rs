@@ -22,15 +22,7 @@ fn array(seed: u64) -> Lab {
         world.add_drive(DriveOptions::new(path, GIB));
     }
     let mut lab = Lab::in_world(world, 1, &DRIVES);
-    let pool = NewPool {
-        name: "fast".to_owned(),
-        protection: "mirror-2".to_owned(),
-        width: None,
-        drives: DRIVES[..3].iter().map(|path| (*path).to_owned()).collect(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "mirror-2", DRIVES[..3].iter().map(|path| (*path).to_owned()).collect());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab
 }

@@ -35,16 +35,7 @@ fn a_pool_is_made_where_a_dry_run_says_so_and_nowhere_else() {
                 for small in [false, true] {
                     let mut drives: Vec<String> = (0..drives).map(path).collect();
                     drives.extend(small.then(|| "/dev/small".to_owned()));
-                    let (name, protection) = ("fast".to_owned(), protection.to_owned());
-                    let pool = NewPool {
-                        name,
-                        protection,
-                        width,
-                        drives,
-                        force: Vec::new(),
-                        across_heads: false,
-                        shared: false,
-                    };
+                    let pool = NewPool { width, ..NewPool::new("fast", protection, drives) };
                     let dry = lab.command(Command::PoolCreate { pool: pool.clone(), dry_run: true });
                     let act = lab.command(Command::PoolCreate { pool: pool.clone(), dry_run: false });
                     assert_eq!(dry.as_ref().err(), act.as_ref().err(), "{pool:?}");

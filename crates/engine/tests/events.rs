@@ -29,17 +29,7 @@ fn array(seed: u64, protection: &str, members: usize, drives: usize) -> (Lab, Ve
     let numbers = (0..drives).map(|n| world.add_drive(DriveOptions::new(&path(n), GIB))).collect();
     let paths: Vec<String> = (0..drives).map(path).collect();
     let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), protection.to_owned());
-    let drives = paths[..members].to_vec();
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", protection, paths[..members].to_vec());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab.change(new_volume("vm"));
     lab.create_host("pve", INITIATOR);

@@ -27,15 +27,7 @@ fn array(seed: u64, shards: u16, protection: &str, count: usize) -> (Lab, Vec<Dr
     let numbers = drives.iter().map(|path| world.add_drive(DriveOptions::new(path, 1 << 30))).collect();
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
     let protection = protection.to_owned();
-    let pool = NewPool {
-        name: "fast".to_owned(),
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", protection, drives);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {
         name: "thin".to_owned(),

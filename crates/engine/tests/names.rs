@@ -195,15 +195,7 @@ fn a_drive_that_was_away_does_not_bring_a_deleted_pool_back() {
     let paths: Vec<String> = (0..4).map(|n| format!("/dev/sd{n}")).collect();
     let numbers: Vec<_> = paths.iter().map(|path| world.add_drive(DriveOptions::new(path, GIB))).collect();
     let mut lab = Lab::in_world(world, 1, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let pool = NewPool {
-        name: "fast".into(),
-        protection: "parity-1".into(),
-        width: None,
-        drives: paths.clone(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "parity-1", paths.clone());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab.simulation.world.vanish(numbers[3], None, false);
     lab.pass(base::Nanos::from_secs(10));

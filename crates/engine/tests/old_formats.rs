@@ -55,16 +55,7 @@ fn content(version: u8, from: u32, sectors: u32) -> Vec<u8> {
 /// Stores something of every kind: checkpoints and batches after them, stacked layers, references, holes, and every
 /// kind of record in the catalog.
 fn make(lab: &mut Lab) {
-    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives: drives(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "parity-1", drives());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let settings =
         NewSettings { repair_share_percent: Some(33), bin_seconds: Some(7000), ..NewSettings::default() };

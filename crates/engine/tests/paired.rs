@@ -14,15 +14,7 @@ fn add_drives(world: &World, names: &[&str]) -> Vec<DriveNumber> {
 }
 
 fn create_pool(lab: &mut Lab, name: &str, drives: &[&str]) {
-    let pool = NewPool {
-        name: name.to_owned(),
-        protection: "mirror-2".to_owned(),
-        width: None,
-        drives: drives.iter().map(|&path| path.to_owned()).collect(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new(name, "mirror-2", drives.iter().map(|&path| path.to_owned()).collect());
     lab.change(Command::PoolCreate { pool, dry_run: false });
 }
 

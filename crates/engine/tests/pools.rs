@@ -24,15 +24,7 @@ fn lab(world: World, shards: u16, paths: &[String]) -> Lab {
 }
 
 fn pool(name: &str, protection: &str, drives: &[String]) -> NewPool {
-    NewPool {
-        name: name.into(),
-        protection: protection.into(),
-        width: None,
-        drives: drives.to_vec(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    }
+    NewPool::new(name, protection, drives.to_vec())
 }
 
 fn create(pool: NewPool) -> Command {

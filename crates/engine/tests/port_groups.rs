@@ -55,16 +55,7 @@ fn array(seed: u64, shards: u16) -> Lab {
         world.add_drive(DriveOptions::new(path, 1 << 30));
     }
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), "mirror-2".to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "mirror-2", drives);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     for (host, initiator) in [("alpha", ALPHA), ("beta", BETA)] {
         lab.create_host(host, initiator);

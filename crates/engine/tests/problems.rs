@@ -23,15 +23,7 @@ fn array(seed: u64, protection: &str, pools: &[&str]) -> (Lab, Vec<[DriveNumber;
     for &name in pools {
         let drives = vec![path(name, 0), path(name, 1)];
         let protection = protection.to_owned();
-        let pool = NewPool {
-            name: name.to_owned(),
-            protection,
-            width: None,
-            drives,
-            force: Vec::new(),
-            across_heads: false,
-            shared: false,
-        };
+        let pool = NewPool::new(name, protection, drives);
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let volume = NewVolume {
             name: format!("in-{name}"),
@@ -73,16 +65,7 @@ fn a_new_pool_is_no_problem() {
     }
     lab.events();
     let drives = vec!["/dev/new0".to_owned(), "/dev/new1".to_owned()];
-    let (name, protection) = ("new".to_owned(), "mirror-2".to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("new", "mirror-2", drives);
     let made = lab.send_command(Command::PoolCreate { pool, dry_run: false });
     while made.lock().unwrap().is_none() {
         assert_eq!(codes(&lab.status()), []);

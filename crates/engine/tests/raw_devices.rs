@@ -236,16 +236,7 @@ fn a_drive_of_a_pool_that_grew_is_shown_with_what_is_not_used() {
     let paths = ["/dev/sda".to_owned(), "/dev/sdb".to_owned()];
     let drives = paths.each_ref().map(|path| world.add_drive(DriveOptions::new(path, 1 << 30)));
     let mut lab = Lab::in_world(world, 1, &["/dev/sda", "/dev/sdb"]);
-    let (name, protection) = ("fast".to_owned(), "mirror-2".to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives: paths.to_vec(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", "mirror-2", paths.to_vec());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let shown = |lab: &mut Lab| {
         let Ok(Reply::Drives(drives)) = lab.command(Command::DriveList) else { panic!("no drives") };

@@ -185,15 +185,7 @@ fn reservations_that_are_to_persist_survive_sudden_ends_on_the_drives() {
         }
         let names: Vec<&str> = paths.iter().map(String::as_str).collect();
         let mut lab = Lab::in_world(world, shards, &names);
-        let pool = NewPool {
-            name: "pool".into(),
-            protection: "parity-1".into(),
-            width: None,
-            drives: paths.clone(),
-            force: Vec::new(),
-            across_heads: false,
-            shared: false,
-        };
+        let pool = NewPool::new("pool", "parity-1", paths.clone());
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let volume = NewVolume {
             name: "disk".into(),

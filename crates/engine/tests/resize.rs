@@ -24,15 +24,7 @@ fn array(seed: u64, shards: u16, in_pool: bool) -> Lab {
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
     let backing = if in_pool {
         let (name, protection) = ("fast".to_owned(), "mirror-2".to_owned());
-        let pool = NewPool {
-            name: name.clone(),
-            protection,
-            width: None,
-            drives,
-            force: Vec::new(),
-            across_heads: false,
-            shared: false,
-        };
+        let pool = NewPool::new(name.clone(), protection, drives);
         lab.change(Command::PoolCreate { pool, dry_run: false });
         NewBacking::Pool(name)
     } else {

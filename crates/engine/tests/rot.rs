@@ -32,16 +32,7 @@ fn bench(seed: u64, protection: &str, drives: usize) -> Bench {
     let paths: Vec<String> = (0..drives).map(|n| format!("/dev/sd{n}")).collect();
     let numbers = paths.iter().map(|path| world.add_drive(DriveOptions::new(path, GIB))).collect();
     let mut lab = Lab::in_world(world, 3, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".into(), protection.into());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives: paths,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", protection, paths);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let (name, backing) = ("vm".into(), NewBacking::Pool("fast".into()));
     let volume = NewVolume { name, backing, size_bytes: Some(GIB), block_bytes: 512, write_back: false };

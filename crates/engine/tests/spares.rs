@@ -35,15 +35,7 @@ impl Bench {
         let drives = all.map(|(n, size)| world.add_drive(DriveOptions::new(&path(n), size))).collect();
         let paths: Vec<String> = (0..3 + sizes.len()).map(path).collect();
         let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-        let pool = NewPool {
-            name: "fast".into(),
-            protection: "parity-1".into(),
-            width: None,
-            drives: (0..3).map(path).collect(),
-            force: Vec::new(),
-            across_heads: false,
-            shared: false,
-        };
+        let pool = NewPool::new("fast", "parity-1", (0..3).map(path).collect());
         lab.change(Command::PoolCreate { pool, dry_run: false });
         let (name, backing) = ("vm".into(), NewBacking::Pool("fast".into()));
         let volume = NewVolume { name, backing, size_bytes: Some(GIB), block_bytes: 512, write_back: false };
@@ -299,15 +291,7 @@ fn a_spare_that_has_just_joined_is_no_problem() {
 #[test]
 fn a_spare_that_another_pool_has_taken_is_said_to_be_in_it() {
     let mut bench = Bench::new(52, &[GIB; 4]);
-    let pool = NewPool {
-        name: "slow".into(),
-        protection: "parity-1".into(),
-        width: None,
-        drives: (3..6).map(path).collect(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("slow", "parity-1", (3..6).map(path).collect());
     bench.lab.change(Command::PoolCreate { pool, dry_run: false });
     bench.spare(&[6], false).unwrap();
     let upkeep = Upkeep::Spare { pool: "slow".into(), drives: vec![path(6)], release: false };

@@ -22,16 +22,7 @@ fn array(seed: u64, shards: u16, protection: &str, write_back: bool) -> (Lab, Ve
     let paths: Vec<String> = (0..5).map(|n| format!("/dev/nvme{n}n1")).collect();
     let drives = paths.iter().map(|path| world.add_drive(DriveOptions::new(path, 1 << 30))).collect();
     let mut lab = Lab::in_world(world, shards, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), protection.to_owned());
-    let pool = NewPool {
-        name,
-        protection,
-        width: None,
-        drives: paths,
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", protection, paths);
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {
         name: "vm-01".into(),

@@ -24,14 +24,9 @@ fn volume(name: &str, pool: &str) -> NewVolume {
 
 fn pool(name: &str, drives: &[String]) -> Command {
     let pool = NewPool {
-        name: name.to_owned(),
-        protection: "parity-1".to_owned(),
-        width: None,
-        drives: drives.to_vec(),
         // what a pool whose creation failed has left there
         force: drives.to_vec(),
-        across_heads: false,
-        shared: false,
+        ..NewPool::new(name, "parity-1", drives.to_vec())
     };
     Command::PoolCreate { pool, dry_run: false }
 }

@@ -146,15 +146,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         File::create(&path).and_then(|file| file.set_len(DRIVE_BYTES)).expect("a sparse file");
         path.to_str().expect("a path in UTF-8").to_owned()
     };
-    let pool = NewPool {
-        name: "p".to_owned(),
-        protection: "parity-1".to_owned(),
-        width: None,
-        drives: (0..3).map(drive).collect(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("p", "parity-1", (0..3).map(drive).collect());
     ask(&shard, Command::PoolCreate { pool, dry_run: false });
     for (name, backing) in [("m", NewBacking::Memory), ("v", NewBacking::Pool("p".to_owned()))] {
         let volume = NewVolume {

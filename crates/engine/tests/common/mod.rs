@@ -351,16 +351,7 @@ impl Lab {
             world.add_drive(DriveOptions::new(path, 1 << 30));
         }
         let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-        let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-        let pool = NewPool {
-            name,
-            protection,
-            width: None,
-            drives,
-            force: Vec::new(),
-            across_heads: false,
-            shared: false,
-        };
+        let pool = NewPool::new("fast", "parity-1", drives);
         lab.change(Command::PoolCreate { pool, dry_run: false });
         lab
     }

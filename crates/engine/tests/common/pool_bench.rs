@@ -31,15 +31,7 @@ pub fn bench(seed: u64, protection: &str, members: usize, drives: usize) -> Benc
     let numbers = (0..drives).map(|n| world.add_drive(DriveOptions::new(&path(n), GIB))).collect();
     let paths: Vec<String> = (0..drives).map(path).collect();
     let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let pool = NewPool {
-        name: "fast".into(),
-        protection: protection.into(),
-        width: None,
-        drives: paths[..members].to_vec(),
-        force: Vec::new(),
-        across_heads: false,
-        shared: false,
-    };
+    let pool = NewPool::new("fast", protection, paths[..members].to_vec());
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let backing = NewBacking::Pool("fast".into());
     let volume =

@@ -96,14 +96,10 @@ impl Administrator {
     fn create_pool(&self, name: &str, drives: &[DriveOptions], width: Option<u8>) -> (String, Command) {
         let paths: Vec<String> = drives.iter().map(|options| options.path.clone()).collect();
         let pool = NewPool {
-            name: name.to_owned(),
-            protection: self.plan.protection.to_string(),
             width,
-            drives: paths.clone(),
             // a pool that was being made when the power went may have left labels behind
-            force: paths,
-            across_heads: false,
-            shared: false,
+            force: paths.clone(),
+            ..NewPool::new(name, self.plan.protection.to_string(), paths)
         };
         (format!("pool {name}"), Command::PoolCreate { pool, dry_run: false })
     }
