@@ -12,6 +12,8 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::objects;
+
 /// How long a client may take to send a request's body.
 pub(super) const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -97,7 +99,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|rejection| invalid(rejection.body_text()))?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
+        let value = objects::from_slice(&bytes).map_err(|error| {
             CommandError::new(
                 CommandErrorKind::Invalid,
                 format!("the request's body is not what this resource takes: {}", without_values(&error)),

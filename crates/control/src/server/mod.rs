@@ -21,6 +21,7 @@ pub mod fuzz;
 mod listen;
 mod metrics;
 mod names;
+mod objects;
 mod one;
 mod openapi;
 mod pair;
