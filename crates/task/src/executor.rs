@@ -136,6 +136,13 @@ impl Executor {
     }
 }
 
+impl Drop for Executor {
+    /// Tasks hold the handle. Those that have not been adopted yet are held by it, too, so nobody else would drop them.
+    fn drop(&mut self) {
+        self.adopt_spawned();
+    }
+}
+
 impl Default for Executor {
     fn default() -> Self {
         Executor::new()
