@@ -21,6 +21,7 @@ mod pair;
 mod pools;
 mod problem;
 mod reply;
+mod role;
 mod settings;
 mod snapshots;
 #[cfg(test)]
@@ -70,6 +71,7 @@ pub use problem::{
 };
 pub use reply::{Caller, Change, KnownDrive, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
+pub use role::Role;
 pub use settings::{NewSettings, PoolSettings};
 pub use snapshots::{
     BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus,

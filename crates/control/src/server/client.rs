@@ -32,6 +32,14 @@ impl Client {
             }
         }
     }
+
+    /// What this machine calls its user; the address of one elsewhere.
+    pub(super) fn user(&self) -> String {
+        match self {
+            Client::Tcp(address) => address.to_string(),
+            Client::Local { user, .. } => user_name(*user).unwrap_or_else(|| format!("user {user}")),
+        }
+    }
 }
 
 /// By the machine's own list of users.

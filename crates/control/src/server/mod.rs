@@ -24,6 +24,7 @@ mod names;
 mod objects;
 mod one;
 mod openapi;
+mod page;
 mod pair;
 mod request;
 mod resources;
@@ -31,6 +32,7 @@ mod routes;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod who;
 mod work;
 
 use std::sync::Arc;
@@ -61,7 +63,7 @@ pub async fn serve(
     let host_name: Arc<str> = rustix::system::uname().nodename().to_string_lossy().into();
     let state = || State::new(array.clone(), events.clone(), alerts.clone(), host_name.clone());
     let router = || routes::router(state());
-    let local = router();
+    let local = routes::local(router());
     let local = connection::serve_socket(&listeners.unix, &local, stop.clone());
     let remote = async {
         let Some((listener, token)) = &listeners.tcp else { return JoinSet::new() };

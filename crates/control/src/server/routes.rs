@@ -14,7 +14,8 @@ use axum::response::{IntoResponse, Response};
 use super::client::{Asking, Client, Connected};
 use super::extract::{Refusal, with_whole_body};
 use super::request::{State, no_such_method};
-use super::{Token, alerts, copies, data, events, names, one, openapi, pair, resources, upkeep};
+use super::who::{self, Who};
+use super::{Token, alerts, copies, data, events, names, one, openapi, page, pair, resources, upkeep};
 use crate::array::Array;
 use crate::repeats::Repeats;
 
@@ -38,6 +39,17 @@ pub(super) fn router(state: State) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), bounded))
         .merge(data::router())
         .with_state(state)
+}
+
+/// What the TLS listener serves to browsers and programs: the resources, and the page.
+#[expect(dead_code, reason = "the listener comes with the next change")]
+pub(super) fn web(state: State) -> Router {
+    router(state.clone()).merge(page::page_router().with_state(state))
+}
+
+/// The same resources for this machine's users.
+pub(super) fn local(router: Router) -> Router {
+    router.layer(middleware::from_fn(who::of_this_machine))
 }
 
 /// The same resources for who knows the token.
@@ -67,13 +79,18 @@ impl Guard {
     }
 }
 
-async fn check_token(Shared(guard): Shared<Guard>, request: Request, next: Next) -> Response {
+async fn check_token(Shared(guard): Shared<Guard>, mut request: Request, next: Next) -> Response {
     let header =
         request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
     let known = header.split_at_checked("Bearer ".len()).is_some_and(|(scheme, presented)| {
         scheme.eq_ignore_ascii_case(b"Bearer ") && guard.token.matches(presented)
     });
     if known {
+        request.extensions_mut().insert(Who {
+            name: "token-file".to_owned(),
+            role: Role::Administer,
+            csrf: None,
+        });
         return next.run(request).await;
     }
     guard.report_stranger(&request);
