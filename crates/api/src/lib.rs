@@ -35,8 +35,8 @@ pub mod worded;
 pub use activity::PoolActivity;
 pub use alerts::{AlertChannel, AlertTest, AlertTestResult};
 pub use change::{
-    ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
-    PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
+    AccessStep, ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList,
+    NotMapped, PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
 };
 pub use command::{
     Command, HeadCall, HeadSource, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions,
@@ -48,7 +48,7 @@ pub use env::IoError;
 pub use error::{CommandError, CommandErrorKind, CommandRefusal};
 pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
-    LoginRefusal, Origin, RepairKind, SessionEnd,
+    LoginRefusal, Origin, RepairKind, SessionEnd, SignInRefusal,
 };
 pub use fencing::{FenceCause, FenceOutcome, FenceRecord, FenceStatus, FenceTest, FenceTrust};
 pub use health::Health;

@@ -21,6 +21,12 @@ impl EventFacts {
             }
             ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.detail),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
+            SignedIn { address } => format!("{subject}: signed in from {address}"),
+            SignInRefused { user: Some(user), why } => {
+                format!("{subject}: sign-in as {user} refused: {}", why.words())
+            }
+            SignInRefused { user: None, why } => format!("{subject}: sign-in refused: {}", why.words()),
+            SignedOut { address } => format!("{subject}: signed out at {address}"),
             SessionBegan { initiator, peer, portal } => {
                 format!("{}: logged in at {portal}", who(subject, Some(initiator), peer))
             }
