@@ -76,7 +76,7 @@ fn what_is_refused_and_where_and_why() {
         ("memory = 4096\n", "1: memory must be a size, such as \"4GiB\", not a number"),
         (
             "volumes = 1\n",
-            "1: unknown key \"volumes\"; known are state_dir, memory, listen, api, drives, cores",
+            "1: unknown key \"volumes\"; known are state_dir, memory, listen, api, web, drives, cores",
         ),
         (
             "[listen]\niscsi = \"0.0.0.0:3260\"\n",

@@ -6,8 +6,10 @@ use api::Role;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
+use users::SecretHash;
 
 use super::client::{Client, Connected};
+use crate::access::Access;
 
 /// Who asks, and what that one may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +30,25 @@ impl Who {
             _ => "nobody".to_owned(),
         };
         Who { name, role: Role::Administer, csrf: None }
+    }
+}
+
+/// How who asks was known, beside [`Who`]. Nothing: by the Unix socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// By the token of the head's file.
+    TokenFile,
+    Token(SecretHash),
+    Session(SecretHash),
+}
+
+impl By {
+    /// Whether who was let in by it still would be.
+    pub(super) fn is_still_good(&self, access: &Access) -> bool {
+        match self {
+            By::TokenFile => true,
+            By::Token(secret) | By::Session(secret) => access.is_still_good(secret),
+        }
     }
 }
 
