@@ -2,13 +2,13 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `name.rs` | what users and tokens may be called |
-//! | `password.rs` | which passwords are taken, and their hashes (argon2id) |
-//! | `secret.rs` | random secrets of 256 bits, of which only SHA-256 is kept |
-//! | `list.rs` | all users and tokens: one value, and its changes |
-//! | `store.rs` | the file that holds it |
-//! | `session.rs` | browsers that have signed in |
-//! | `guess.rs` | who has guessed wrong has to wait |
+//! | `name` | what users and tokens may be called |
+//! | `password` | which passwords are taken, and their hashes (argon2id) |
+//! | `secret` | random secrets of 256 bits, of which only SHA-256 is kept |
+//! | `list` | all users and tokens: one value, and its changes |
+//! | `store` | the file that holds it |
+//! | `session` | browsers that have signed in |
+//! | `guess` | who has guessed wrong has to wait |
 //!
 //! What always holds: nothing here knows a clock, a socket or a thread; moments come as values. No value of this room holds a password or a
 //! secret that somebody could sign in with, except while it is given out. All numbers are bounded.

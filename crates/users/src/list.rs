@@ -216,8 +216,10 @@ fn refuse_known(
     }
     if there >= max {
         let message = format!("there are {max} {kind}s, which is the most that are possible");
-        let verb = if kind == "token" { "revoke" } else { "delete" };
-        let hint = format!("`tangelo {kind} {verb}` removes one that is not needed");
+        let hint = match kind {
+            "token" => "`tangelo token revoke` removes one that is not needed",
+            _ => "`tangelo user delete` removes one that is not needed",
+        };
         return Err(CommandError::new(CommandErrorKind::Full, message, hint));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use base::units::size;
 
-use super::parts::Expiry;
+use super::parts::{Expiry, SignInRefusal};
 use super::{EventCode, EventFacts};
 use crate::{ChangeStep, DriveTrouble, InWords, Problem, Subject};
 
@@ -22,10 +22,7 @@ impl EventFacts {
             ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.detail),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
             SignedIn { address } => format!("{subject}: signed in from {address}"),
-            SignInRefused { user: Some(user), why } => {
-                format!("{subject}: sign-in as {user} refused: {}", why.words())
-            }
-            SignInRefused { user: None, why } => format!("{subject}: sign-in refused: {}", why.words()),
+            SignInRefused { user, why } => sign_in_refused(subject, user.as_deref(), *why),
             SignedOut { address } => format!("{subject}: signed out at {address}"),
             SessionBegan { initiator, peer, portal } => {
                 format!("{}: logged in at {portal}", who(subject, Some(initiator), peer))
@@ -82,6 +79,11 @@ impl EventFacts {
             }
         }
     }
+}
+
+fn sign_in_refused(subject: &Subject, user: Option<&str>, why: SignInRefusal) -> String {
+    let tried = user.map_or(String::new(), |user| format!(" as {user}"));
+    format!("{subject}: sign-in{tried} refused: {}", why.words())
 }
 
 fn changed(steps: &[ChangeStep], hosts_affected: &[String]) -> String {

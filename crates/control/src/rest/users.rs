@@ -132,6 +132,8 @@ pub struct Me {
     pub schema: u32,
     pub name: String,
     pub role: Role,
+    /// Of a browser that has signed in: what each change must have as the header `X-CSRF-Token`, or the field `csrf` of a form; else null.
+    pub csrf: Option<String>,
 }
 
 /// Where this head is reached over TLS, and by which certificate.

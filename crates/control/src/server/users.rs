@@ -238,7 +238,8 @@ pub(super) async fn revoke_token(
 pub(super) async fn me() -> Answer {
     let asking = Asking::current();
     let who = asking.who().ok_or_else(nobody)?;
-    Ok(json_response(&Me { schema: SCHEMA, name: who.name.clone(), role: who.role }))
+    let csrf = who.csrf.as_ref().map(|csrf| csrf.to_string());
+    Ok(json_response(&Me { schema: SCHEMA, name: who.name.clone(), role: who.role, csrf }))
 }
 
 fn nobody() -> CommandError {
