@@ -12,9 +12,7 @@ impl EventFacts {
         use EventFacts::*;
         match self {
             ProblemBegan { problem } => problem_text(problem, ""),
-            ProblemChanged { before, problem } => {
-                problem_text(problem, &format!(" (before: {})", before.reason()))
-            }
+            ProblemChanged { before, problem } => problem_text(problem, &was(before)),
             ProblemEnded { problem } => format!("{subject}: no longer: {}", problem.reason()),
             ChangeMade { origin, steps, hosts_affected, .. } => {
                 format!("{origin}: {}", changed(steps, hosts_affected))
@@ -79,6 +77,10 @@ impl EventFacts {
             }
         }
     }
+}
+
+fn was(before: &Problem) -> String {
+    format!(" (before: {})", before.reason())
 }
 
 fn sign_in_refused(subject: &Subject, user: Option<&str>, why: SignInRefusal) -> String {

@@ -1,11 +1,13 @@
 //! Who gets in: users, their sessions, tokens. Moments are in milliseconds since 1970.
 
+use std::fmt;
+
 use api::{ChangeStep, Role, Worded};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A user to add.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
     pub name: String,
@@ -18,7 +20,7 @@ pub struct NewUser {
 }
 
 /// What is to be different about a user. What is not given stays.
-#[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +37,7 @@ pub struct UserUpdate {
 }
 
 /// Another password for who asks.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPassword {
     /// The password until now.
@@ -159,3 +161,18 @@ pub struct WebCertificateStatus {
     pub ends_ms: Option<u64>,
     pub pem: String,
 }
+
+macro_rules! without_values {
+    ($($name:ident)*) => {
+        $(
+            /// Without a password.
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(stringify!($name))
+                }
+            }
+        )*
+    };
+}
+
+without_values! { NewUser UserUpdate NewPassword }

@@ -1,6 +1,6 @@
 //! The resources of who gets in: users, their sessions, tokens; and of who asks. Each head has its own.
 
-use ::users::{Secret, Token, User, UserChange, check_password};
+use ::users::{PasswordHash, Secret, Token, User, UserChange, check_password};
 use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
@@ -85,8 +85,12 @@ pub(super) async fn add_user(
 ) -> Answer {
     ::users::check_name("user", &name)?;
     check_password(&password, &name)?;
-    let password = state.access.hash(password).await;
-    let user = User { role, password, expires_ms, disabled: false, created_ms: now_ms() };
+    let user =
+        User { role, password: PasswordHash::of_nobody(), expires_ms, disabled: false, created_ms: now_ms() };
+    // what is refused in any case is refused before a hash is worked out
+    let tried = user.clone();
+    state.access.change(true, |users| users.add_user(&name, tried), None).await?;
+    let user = User { password: state.access.hash(password).await, ..user };
     let steps = state.access.change(options.dry_run, |users| users.add_user(&name, user), None).await;
     let steps = changed(&state, (CommandKind::UserAdd, Subject::User(name)), options.dry_run, steps)?;
     Ok(answer(options.dry_run, steps))
@@ -107,6 +111,10 @@ pub(super) async fn update_user(
     let password = match update.password {
         Some(password) => {
             check_password(&password, &name)?;
+            state
+                .access
+                .change(true, |users| users.set_user(&name, UserChange::default(), now_ms()), None)
+                .await?;
             Some(state.access.hash(password).await)
         }
         None => None,
