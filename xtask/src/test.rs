@@ -147,6 +147,7 @@ fn conformance(tally: &mut Tally) {
         "userspace-clients",
         "libiscsi-suite",
         "api",
+        "users",
         "register",
         "pair",
         "pair-administration",

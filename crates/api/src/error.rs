@@ -26,12 +26,16 @@ pub enum CommandErrorKind {
     Invalid,
     /// 401: no token, or a wrong one.
     Unauthorized,
+    /// 403: who asks may not do that, or it did not come from a page of this head.
+    Forbidden,
     /// 404: no thing of that name, or no such resource.
     NotFound,
     /// 405: not with this method.
     MethodNotAllowed,
     /// 408: the request's body took too long.
     TooSlow,
+    /// 429: too many attempts; after a while again.
+    TooMany,
     /// 409: that name, LUN or initiator is taken.
     AlreadyExists,
     /// 409: still mapped, or holding data that somebody may want.

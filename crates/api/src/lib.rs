@@ -21,6 +21,7 @@ mod pair;
 mod pools;
 mod problem;
 mod reply;
+mod role;
 mod settings;
 mod snapshots;
 #[cfg(test)]
@@ -34,8 +35,8 @@ pub mod worded;
 pub use activity::PoolActivity;
 pub use alerts::{AlertChannel, AlertTest, AlertTestResult};
 pub use change::{
-    ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList, NotMapped,
-    PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
+    AccessStep, ArrayStep, ChangeStep, DriveHolds, DriveStep, FencePower, HostStep, LabelLeft, NameList,
+    NotMapped, PairStep, PoolStep, SnapshotStep, VolumeStep, WasMapped,
 };
 pub use command::{
     Command, HeadCall, HeadSource, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions,
@@ -47,7 +48,7 @@ pub use env::IoError;
 pub use error::{CommandError, CommandErrorKind, CommandRefusal};
 pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
-    LoginRefusal, Origin, RepairKind, SessionEnd,
+    LoginRefusal, Origin, RepairKind, SessionEnd, SignInRefusal,
 };
 pub use fencing::{FenceCause, FenceOutcome, FenceRecord, FenceStatus, FenceTest, FenceTrust};
 pub use health::Health;
@@ -70,6 +71,7 @@ pub use problem::{
 };
 pub use reply::{Caller, Change, KnownDrive, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
+pub use role::Role;
 pub use settings::{NewSettings, PoolSettings};
 pub use snapshots::{
     BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus,

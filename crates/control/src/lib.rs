@@ -8,6 +8,7 @@
     reason = "the control plane has files, sockets and clocks of its own"
 )]
 
+pub mod access;
 pub mod alerts;
 pub mod array;
 mod channel_body;

@@ -76,6 +76,8 @@ fn asker(origin: &Origin) -> String {
     match origin {
         Origin::Local { user, .. } => user.to_string(),
         Origin::Remote { address } => machine(address),
+        Origin::User { user, address } => format!("{user} {}", machine(address)),
+        Origin::Token { token, address } => format!("{token} {}", machine(address)),
         Origin::Daemon => String::new(),
     }
 }

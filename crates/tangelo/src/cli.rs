@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
+use control::config::DEFAULT_PATH;
 
 mod alert;
 mod destruction;
 mod events;
+mod global;
 mod pair;
 mod settings;
+mod user;
 mod volume;
 
 pub use alert::Alert;
 pub use destruction::Destruction;
 pub use events::Events;
+pub use global::{Global, Output, server_at};
 pub use pair::{Fence, Joiner, Listen, Pair, Place, Register, Switch, Witness};
+pub use user::{End, Token, User, Web};
 pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
@@ -28,56 +32,6 @@ pub struct Cli {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
-}
-
-#[derive(Args, Debug)]
-pub struct Global {
-    /// How to print the answer
-    #[arg(short, long, global = true, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
-    /// The daemon's Unix socket
-    #[arg(long, global = true, value_name = "PATH", conflicts_with = "server", help = format!("The daemon's Unix socket [default: {DEFAULT_SOCKET}]"))]
-    pub socket: Option<PathBuf>,
-    /// The API of a daemon elsewhere, over TCP
-    #[arg(long, global = true, value_name = "HOST:PORT", requires = "token_file")]
-    pub server: Option<String>,
-    /// The file with the token for --server
-    #[arg(long, global = true, value_name = "FILE", requires = "server")]
-    pub token_file: Option<PathBuf>,
-}
-
-impl Global {
-    /// Refuses what says where the array is, to a command that does not ask it.
-    pub fn check(&self, command: &Command) -> Result<(), String> {
-        let (name, instead) = match command {
-            Command::Serve(_) => {
-                ("serve", ": name the socket that it serves as [api] socket in the head's file")
-            }
-            Command::Bench(_) => ("bench", ""),
-            Command::Pair(pair) if pair.is_local() => ("this command", ": it is carried out here"),
-            Command::Witness(_) => ("witness", ""),
-            Command::Register(_) => ("register", ""),
-            Command::Completions { .. } => ("completions", ""),
-            Command::Man { .. } => ("man", ""),
-            Command::Complete { .. } => ("complete", ""),
-            _ => return Ok(()),
-        };
-        let given = [("--socket", self.socket.is_some()), ("--server", self.server.is_some())];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => {
-                Err(format!("{option} is for commands that ask a daemon, which {name} does not{instead}"))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// For people
-    Table,
-    /// For programs; every answer has a "schema"
-    Json,
 }
 
 #[derive(Subcommand, Debug)]
@@ -116,6 +70,15 @@ pub enum Command {
     /// Who is told when something is wrong: mail, webhook, command, heartbeat
     #[command(subcommand)]
     Alert(Alert),
+    /// Who signs in at this head's page, and what each may do
+    #[command(subcommand)]
+    User(User),
+    /// What programs present to this head's API, and what each may do
+    #[command(subcommand)]
+    Token(Token),
+    /// Where this head is reached over TLS, and by which certificate
+    #[command(subcommand)]
+    Web(Web),
     /// The two heads of an array
     #[command(subcommand)]
     Pair(Pair),

@@ -1,13 +1,13 @@
 //! Completion of names: the pools, volumes, hosts and others that fit at the cursor. Completion scripts call this.
 
 use clap::{Arg, ArgAction, Command as Clap, CommandFactory};
-use control::client::{ClientError, Server};
+use control::client::{ClientError, Server, Trust};
 use control::config::DEFAULT_SOCKET;
 use control::rest::*;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, server_at};
 
 /// Whoever presses the tabulator does not wait for longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,8 +38,13 @@ pub fn names(words: &[String]) -> String {
 /// The array that is meant: what was typed may name another one.
 fn server(words: &[String]) -> Server {
     let value = |option: &str| words.windows(2).find(|pair| pair[0] == option).map(|pair| pair[1].clone());
+    let trust = match (value("--fingerprint").and_then(|text| text.parse().ok()), value("--ca")) {
+        (Some(fingerprint), _) => Trust::Fingerprint(fingerprint),
+        (None, Some(file)) => Trust::Authorities(file.into()),
+        (None, None) => Trust::System,
+    };
     match (value("--server"), value("--token-file")) {
-        (Some(authority), Some(token_file)) => Server::Tcp { authority, token_file: token_file.into() },
+        (Some(at), Some(token_file)) => server_at(&at, token_file.into(), trust),
         _ => Server::Socket(value("--socket").map_or(DEFAULT_SOCKET.into(), Into::into)),
     }
 }

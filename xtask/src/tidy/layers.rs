@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 35] = [
+const ROOMS: [(&str, &[&str]); 36] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -45,7 +45,8 @@ const ROOMS: [(&str, &[&str]); 35] = [
     ("heads", &["base", "env", "mirror", "pair", "task"]),
     ("uring", &["base", "env"]),
     ("durable", &[]),
-    ("control", &["api", "base", "durable"]),
+    ("users", &["api", "base", "durable"]),
+    ("control", &["api", "base", "durable", "users"]),
     (
         "sim",
         &[

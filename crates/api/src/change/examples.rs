@@ -4,13 +4,14 @@ use env::IoError;
 use reservation::AccessState;
 
 use super::*;
-use crate::{DeviceTrouble, DriveGivenUp, DriveTrouble, FenceOutcome, Subject, VolumeBacking};
+use crate::{DeviceTrouble, DriveGivenUp, DriveTrouble, FenceOutcome, Role, Subject, VolumeBacking};
 
 type Example = (ChangeStep, &'static str);
 
 pub(super) fn examples() -> Vec<Example> {
     let all = [of_pools(), of_drives(), of_labels(), of_volumes(), of_the_bin(), of_snapshots()];
     let more = [of_hosts(), of_mappings(), of_the_array(), of_pairs(), of_the_end_of_a_pair(), of_fencing()];
+    let more = more.into_iter().chain([of_access()]);
     all.into_iter().chain(more).flatten().collect()
 }
 
@@ -36,6 +37,38 @@ fn snapshot() -> String {
 
 fn host() -> String {
     words("pve1")
+}
+
+fn of_access() -> Vec<Example> {
+    use AccessStep::*;
+    let user = || words("alice");
+    let (end_ms, token) = (Some(1_795_694_400_000), || words("backup"));
+    vec![
+        (
+            AddUser { user: user(), role: Role::Operate, expires_ms: None }.into(),
+            "add user alice, who may operate",
+        ),
+        (
+            SetRole { user: user(), before: Role::Operate, after: Role::Look }.into(),
+            "user alice may look, and no longer operate",
+        ),
+        (SetPassword { user: user() }.into(), "another password for user alice"),
+        (SetUserEnd { user: user(), expires_ms: end_ms }.into(), "user alice ends at 2026-11-26 12:00Z"),
+        (SetUserEnd { user: user(), expires_ms: None }.into(), "user alice has no end date"),
+        (DisableUser { user: user() }.into(), "disable user alice"),
+        (EnableUser { user: user() }.into(), "enable user alice"),
+        (DeleteUser { user: user() }.into(), "delete user alice"),
+        (EndSessions { user: user(), sessions: 2 }.into(), "end 2 sessions of user alice"),
+        (
+            LoseLastAdministrator {}.into(),
+            "no user is left who may administer: only this machine's Unix socket and tokens can",
+        ),
+        (
+            AddToken { token: token(), role: Role::Look, expires_ms: end_ms }.into(),
+            "add token backup, which may look, until 2026-11-26 12:00Z",
+        ),
+        (RevokeToken { token: token() }.into(), "revoke token backup"),
+    ]
 }
 
 fn of_pools() -> Vec<Example> {

@@ -9,6 +9,7 @@
 //! A step is a code with facts. Each file has the steps about one kind of thing, and the words of these. Code outside
 //! this folder may neither write nor read a sentence about a step.
 
+mod access;
 mod array;
 mod drive;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) mod recorded;
 mod snapshot;
 mod volume;
 
+pub use access::AccessStep;
 pub use array::ArrayStep;
 pub use drive::{DriveStep, LabelLeft};
 pub use host::HostStep;
@@ -46,6 +48,7 @@ pub enum ChangeStep {
     Host(HostStep),
     Array(ArrayStep),
     Pair(PairStep),
+    Access(AccessStep),
 }
 
 impl InWords for ChangeStep {
@@ -58,6 +61,7 @@ impl InWords for ChangeStep {
             ChangeStep::Host(step) => step.text(),
             ChangeStep::Array(step) => step.text(),
             ChangeStep::Pair(step) => step.text(),
+            ChangeStep::Access(step) => step.text(),
         }
     }
 }
@@ -74,7 +78,7 @@ macro_rules! from_steps {
 
 from_steps! {
     Pool(PoolStep) Drive(DriveStep) Volume(VolumeStep) Snapshot(SnapshotStep) Host(HostStep) Array(ArrayStep)
-    Pair(PairStep)
+    Pair(PairStep) Access(AccessStep)
 }
 
 #[cfg(test)]

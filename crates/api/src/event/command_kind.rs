@@ -42,4 +42,10 @@ pub enum CommandKind {
     Map,
     Unmap,
     Reload,
+    UserAdd,
+    UserSet,
+    UserDelete,
+    SessionEnd,
+    TokenAdd,
+    TokenRevoke,
 }

@@ -49,6 +49,7 @@ fn of_people() -> Vec<(Subject, EventFacts)> {
     let initiator = || "iqn.1993-08.org.debian:01:abc".to_owned();
     let (peer, portal) = (|| "10.0.0.7:40112".to_owned(), || "10.0.0.1:3260".to_owned());
     let stranger = || Subject::Initiator("iqn.2001-04.com.example:guest".to_owned());
+    let (alice, browser) = (|| Subject::User("alice".to_owned()), || "10.0.0.9:51122".to_owned());
     let address = || Subject::Address("10.0.0.66".to_owned());
     vec![
         (fast(), ProblemBegan { problem: degraded() }),
@@ -68,6 +69,9 @@ fn of_people() -> Vec<(Subject, EventFacts)> {
             ChangeRefused { command: CommandKind::VolumeCreate, origin: remote, cause },
         ),
         (address(), ApiRefused {}),
+        (alice(), SignedIn { address: browser() }),
+        (address(), SignInRefused { user: Some("alice".to_owned()), why: SignInRefusal::NameOrPassword }),
+        (alice(), SignedOut { address: browser() }),
         (host(), SessionBegan { initiator: initiator(), peer: peer(), portal: portal() }),
         (
             host(),

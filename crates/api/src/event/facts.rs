@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::parts::{Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
+use super::parts::{Expiry, LoginRefusal, Origin, RepairKind, SessionEnd, SignInRefusal};
 use super::{CommandKind, EventCode, EventSeverity};
 use crate::{ChangeStep, CommandRefusal, DriveTrouble, PoolOffline, Problem, Worded};
 
@@ -36,6 +36,17 @@ pub enum EventFacts {
         cause: CommandRefusal,
     },
     ApiRefused {},
+    SignedIn {
+        address: String,
+    },
+    SignInRefused {
+        /// Only of a user that there is: who types the password into the wrong field does not find it in the log.
+        user: Option<String>,
+        why: SignInRefusal,
+    },
+    SignedOut {
+        address: String,
+    },
     SessionBegan {
         initiator: String,
         peer: String,
@@ -129,7 +140,7 @@ impl EventFacts {
             };
         }
         code_of! {
-            ProblemBegan ProblemChanged ProblemEnded ChangeMade ChangeRefused ApiRefused SessionBegan SessionEnded
+            ProblemBegan ProblemChanged ProblemEnded ChangeMade ChangeRefused ApiRefused SignedIn SignInRefused SignedOut SessionBegan SessionEnded
             LoginRefused AddressBlocked EventsHeldBack DaemonStarted DaemonStopped PoolOpened PoolClosed PoolFailed
             DriveGivenUp DriveReturned DriveJoined DriveEmptying DriveKept DriveLeft RepairBegan RepairEnded ScrubBegan
             ScrubEnded SnapshotsTaken VolumeExpired

@@ -28,7 +28,7 @@ pub use change::AskedChange;
 pub use code::EventCode;
 pub use command_kind::CommandKind;
 pub use facts::EventFacts;
-pub use parts::{EventPage, Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
+pub use parts::{EventPage, Expiry, LoginRefusal, Origin, RepairKind, SessionEnd, SignInRefusal};
 pub use row::EventRow;
 
 use base::limits::EVENT_NUMBERS_SKIPPED;

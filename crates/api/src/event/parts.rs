@@ -30,8 +30,12 @@ pub enum Origin {
         name: Option<String>,
         process: Option<i32>,
     },
-    /// A client over TCP that knew the token.
+    /// A client over TCP that knew the token of the head's file.
     Remote { address: String },
+    /// A user who has signed in.
+    User { user: String, address: String },
+    /// A program that knew a token.
+    Token { token: String, address: String },
     /// The daemon itself.
     Daemon,
 }
@@ -47,7 +51,34 @@ impl fmt::Display for Origin {
                 process.map_or(Ok(()), |process| write!(f, " (process {process})"))
             }
             Origin::Remote { address } => f.write_str(address),
+            Origin::User { user, address } => write!(f, "{user} ({address})"),
+            Origin::Token { token, address } => write!(f, "token {token} ({address})"),
             Origin::Daemon => f.write_str("the daemon"),
+        }
+    }
+}
+
+/// Why nobody was let in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignInRefusal {
+    /// There is no such user, or the password is wrong.
+    NameOrPassword,
+    /// The password is right, but the user is disabled.
+    Disabled,
+    /// The password is right, but the user's end date is over.
+    Expired,
+    /// Too many attempts have come from this address: it has to wait.
+    TooMany,
+}
+
+impl SignInRefusal {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            SignInRefusal::NameOrPassword => "no such user, or a wrong password",
+            SignInRefusal::Disabled => "the user is disabled",
+            SignInRefusal::Expired => "the user's end date is over",
+            SignInRefusal::TooMany => "too many attempts",
         }
     }
 }

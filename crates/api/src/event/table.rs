@@ -21,8 +21,11 @@ impl EventCode {
 
 const PROBLEM: (&str, &str) = ("problem", "the problem, as `docs/problems.md` describes it");
 const COMMAND: (&str, &str) = ("command", "the kind of the command, such as `volume-create`");
-const ORIGIN: (&str, &str) =
-    ("origin", "who asked: `local` with `user`, `name` and `process`, `remote` with `address`, or `daemon`");
+const ORIGIN: (&str, &str) = (
+    "origin",
+    "who asked: `local` with `user`, `name` and `process`, `user` with `user` and `address`, `token` with `token` and `address`, `remote` with `address`, or `daemon`",
+);
+const ADDRESS: (&str, &str) = ("address", "where the user's browser is: address and port");
 const INITIATOR: (&str, &str) = ("initiator", "the iSCSI name of the initiator");
 const PEER: (&str, &str) = ("peer", "the address and port of the initiator");
 const PORTAL: (&str, &str) = ("portal", "the address and port of the array");
@@ -69,8 +72,32 @@ const PEOPLE: &[EventRow] = &[
     EventRow {
         code: EventCode::ApiRefused,
         severity: Some(EventSeverity::Warning),
-        meaning: "A client of the API over TCP had no token, or a wrong one.",
+        meaning: "A client of the API over TCP or TLS had no token and no session, or a wrong one, or one that has ended.",
         facts: &[],
+    },
+    EventRow {
+        code: EventCode::SignedIn,
+        severity: Some(EventSeverity::Info),
+        meaning: "A user has signed in with the password.",
+        facts: &[ADDRESS],
+    },
+    EventRow {
+        code: EventCode::SignInRefused,
+        severity: Some(EventSeverity::Warning),
+        meaning: "Somebody tried to sign in and was not let in. Of each address, this is recorded once a minute, with a count.",
+        facts: &[
+            (
+                "user",
+                "the name that was tried; null where there is no such user, because it might be a password",
+            ),
+            ("why", "`name-or-password`, `disabled`, `expired` or `too-many`"),
+        ],
+    },
+    EventRow {
+        code: EventCode::SignedOut,
+        severity: Some(EventSeverity::Info),
+        meaning: "A user has signed out. A session that has ended by its time is not recorded.",
+        facts: &[ADDRESS],
     },
     EventRow {
         code: EventCode::SessionBegan,

@@ -2,7 +2,7 @@
 
 use base::units::size;
 
-use super::parts::Expiry;
+use super::parts::{Expiry, SignInRefusal};
 use super::{EventCode, EventFacts};
 use crate::{ChangeStep, DriveTrouble, InWords, Problem, Subject};
 
@@ -12,15 +12,16 @@ impl EventFacts {
         use EventFacts::*;
         match self {
             ProblemBegan { problem } => problem_text(problem, ""),
-            ProblemChanged { before, problem } => {
-                problem_text(problem, &format!(" (before: {})", before.reason()))
-            }
+            ProblemChanged { before, problem } => problem_text(problem, &was(before)),
             ProblemEnded { problem } => format!("{subject}: no longer: {}", problem.reason()),
             ChangeMade { origin, steps, hosts_affected, .. } => {
                 format!("{origin}: {}", changed(steps, hosts_affected))
             }
             ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.detail),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
+            SignedIn { address } => format!("{subject}: signed in from {address}"),
+            SignInRefused { user, why } => sign_in_refused(subject, user.as_deref(), *why),
+            SignedOut { address } => format!("{subject}: signed out at {address}"),
             SessionBegan { initiator, peer, portal } => {
                 format!("{}: logged in at {portal}", who(subject, Some(initiator), peer))
             }
@@ -76,6 +77,15 @@ impl EventFacts {
             }
         }
     }
+}
+
+fn was(before: &Problem) -> String {
+    format!(" (before: {})", before.reason())
+}
+
+fn sign_in_refused(subject: &Subject, user: Option<&str>, why: SignInRefusal) -> String {
+    let tried = user.map_or(String::new(), |user| format!(" as {user}"));
+    format!("{subject}: sign-in{tried} refused: {}", why.words())
 }
 
 fn changed(steps: &[ChangeStep], hosts_affected: &[String]) -> String {

@@ -29,6 +29,10 @@ pub enum Subject {
     Schedule(String),
     /// Of alerts, such as `mail`.
     Channel(String),
+    /// Of the API and the page.
+    User(String),
+    /// Of the API.
+    Token(String),
 }
 
 impl Subject {
@@ -59,6 +63,8 @@ impl Subject {
             Subject::Portal(address) => ("portal", address),
             Subject::Schedule(name) => ("schedule", name),
             Subject::Channel(name) => ("channel", name),
+            Subject::User(name) => ("user", name),
+            Subject::Token(name) => ("token", name),
         }
     }
 

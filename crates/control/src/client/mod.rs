@@ -1,6 +1,7 @@
-//! The API's client: one request on one connection, over the Unix socket or TCP.
+//! The API's client: one request on one connection, over the Unix socket, TCP or TLS.
 
 mod stream;
+mod tls;
 mod transfer;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use tokio::task::JoinHandle;
 use crate::secret_file::{self, SecretFileError};
 
 pub use self::stream::{Message, Stream};
+pub use self::tls::{Fingerprint, Trust};
 pub use self::transfer::{Download, Outgoing, Upload};
 
 /// How long an answer may take; longer than the server gives itself.
@@ -43,6 +45,12 @@ pub enum Server {
         authority: String,
         token_file: PathBuf,
     },
+    /// Host and port, over TLS.
+    Tls {
+        authority: String,
+        token_file: PathBuf,
+        trust: Trust,
+    },
 }
 
 /// Why there is no answer, or why it is a refusal.
@@ -53,6 +61,8 @@ pub enum ClientError {
     Refused(CommandError),
     #[error("nobody answers at {place}: {error}")]
     Unreachable { place: String, error: std::io::Error },
+    #[error("{place} is not taken for the head: {reason}")]
+    NotTrusted { place: String, reason: String },
     #[error("{path}: the token: {error}")]
     Token { path: PathBuf, error: SecretFileError },
     #[error("{path}: the token has characters that cannot be sent")]
@@ -75,6 +85,9 @@ impl ClientError {
             }
             ClientError::Unreachable { .. } => {
                 "is the daemon running (`tangelo serve`, `systemctl status tangelo`), and is --socket the one it serves?"
+            }
+            ClientError::NotTrusted { .. } => {
+                "give the certificate's SHA-256 with --fingerprint, as `tangelo web show` on the head tells it, or --ca FILE"
             }
             ClientError::Token { .. } | ClientError::TokenCharacters { .. } => {
                 "name the server's token with --token-file"
@@ -167,7 +180,7 @@ impl Server {
     fn place(&self) -> String {
         match self {
             Server::Socket(path) => path.display().to_string(),
-            Server::Tcp { authority, .. } => authority.clone(),
+            Server::Tcp { authority, .. } | Server::Tls { authority, .. } => authority.clone(),
         }
     }
 
@@ -192,6 +205,14 @@ impl Server {
             Server::Tcp { authority, token_file } => {
                 let token = read_token(token_file)?;
                 let stream = TcpStream::connect(authority).await.map_err(unreachable)?;
+                request = request.header(HOST, authority).header(AUTHORIZATION, format!("Bearer {token}"));
+                self.send(stream, request, body).await
+            }
+            Server::Tls { authority, token_file, trust } => {
+                let token = read_token(token_file)?;
+                let stream = TcpStream::connect(authority).await.map_err(unreachable)?;
+                let not_trusted = |reason| ClientError::NotTrusted { place: self.place(), reason };
+                let stream = tls::secured(authority, trust, stream).await.map_err(not_trusted)?;
                 request = request.header(HOST, authority).header(AUTHORIZATION, format!("Bearer {token}"));
                 self.send(stream, request, body).await
             }

@@ -10,6 +10,7 @@ mod health;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod web;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,6 +26,7 @@ pub use self::error::ConfigError;
 pub use self::fence::{Fence, FenceParameter};
 pub use self::health::DriveHealth;
 use self::reader::{Reader, Section, Value};
+pub use self::web::{Web, WebCertificate};
 use crate::size::parse_size;
 
 /// Where the file is looked for when none is named.
@@ -88,6 +90,8 @@ pub struct Config {
     pub floating: Vec<FloatingPortal>,
     pub socket: PathBuf,
     pub tcp: Option<ApiTcp>,
+    /// For browsers, and for programs elsewhere.
+    pub web: Web,
     pub drives: Vec<DrivePattern>,
     pub cores: Cores,
     /// Memory for commands' data and the maps of pools, in bytes; a part of the machine's where the file does not say.
@@ -114,6 +118,7 @@ impl Default for Config {
             floating: Vec::new(),
             socket: DEFAULT_SOCKET.into(),
             tcp: None,
+            web: Web::default(),
             drives: DEFAULT_DRIVES
                 .map(|pattern| DrivePattern { pattern: pattern.to_owned(), line: None })
                 .into(),
@@ -188,6 +193,9 @@ impl Config {
         }
         if let Some(api) = root.section("api")? {
             read_api(api, &mut config)?;
+        }
+        if let Some(web) = root.section("web")? {
+            config.web = web::read(web)?;
         }
         if let Some(mut drives) = root.section("drives")? {
             if let Some(value) = drives.take("paths") {

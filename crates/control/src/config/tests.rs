@@ -76,7 +76,7 @@ fn what_is_refused_and_where_and_why() {
         ("memory = 4096\n", "1: memory must be a size, such as \"4GiB\", not a number"),
         (
             "volumes = 1\n",
-            "1: unknown key \"volumes\"; known are state_dir, memory, listen, api, drives, cores",
+            "1: unknown key \"volumes\"; known are state_dir, memory, listen, api, web, drives, cores",
         ),
         (
             "[listen]\niscsi = \"0.0.0.0:3260\"\n",
@@ -115,6 +115,11 @@ fn what_is_refused_and_where_and_why() {
         ("listen = true\n", "1: listen is a section: write [listen] and its keys below it"),
         ("[api]\ntcp = \"0.0.0.0:7780\"\n", "2: the API over TCP needs a token; add token_file"),
         ("[api]\ntoken_file = \"/t\"\n", "2: token_file is for the API over TCP; add tcp"),
+        ("[web]\nlisten = [\"[::]:1\", \"[::]:1\"]\n", "2: [::]:1 is listed twice; remove one"),
+        ("[web]\nlisten = [\"head:1\"]\n", "2: \"head:1\" is not an address"),
+        ("[web]\ncertificate = \"/c\"\n", "2: a certificate needs its key; add key ="),
+        ("[web]\nkey = \"/k\"\n", "2: a key needs its certificate; add certificate ="),
+        ("[web]\ntls = true\n", "2: unknown key \"tls\" in [web]; known are listen, certificate, key"),
         ("[drives]\npaths = [\"/dev/sda\", \"/dev/sda\"]\n", "2: /dev/sda is listed twice; remove one"),
         ("[drives]\npaths = [\"/dev/sd[a\"]\n", "2: \"/dev/sd[a\" is no pattern"),
         ("[cores]\ncount = 0\n", "2: count must be 1 to 16, not 0"),

@@ -7,6 +7,7 @@
 mod answers;
 mod bodies;
 mod one;
+mod users;
 
 pub use answers::{
     AlertList, AlertTested, Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, Pair,
@@ -17,6 +18,10 @@ pub use bodies::{
     NewMapping, NewName, NewSchedule, NewSnapshot, NewSnapshots, Refresh, Scrubbing, Spares, VolumeUpdate,
 };
 pub use one::{OneDrive, OneHost, OneMapping, OnePool, OneSchedule, OneSnapshot, OneVolume};
+pub use users::{
+    Me, NewPassword, NewToken, NewUser, SessionList, SessionOfUser, TokenList, TokenMade, TokenStatus,
+    UserList, UserStatus, UserUpdate, WebCertificateStatus, WebStatus,
+};
 
 /// The version of every answer's shape. Raised when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 2;

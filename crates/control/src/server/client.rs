@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use api::Origin;
 use axum::extract::Request;
 
+use super::who::{By, Who};
 use super::work::Work;
 
 tokio::task_local! {
@@ -32,6 +33,14 @@ impl Client {
             }
         }
     }
+
+    /// What this machine calls its user; the address of one elsewhere.
+    pub(super) fn user(&self) -> String {
+        match self {
+            Client::Tcp(address) => address.to_string(),
+            Client::Local { user, .. } => user_name(*user).unwrap_or_else(|| format!("user {user}")),
+        }
+    }
 }
 
 /// By the machine's own list of users.
@@ -52,15 +61,19 @@ pub(super) struct Connected {
 }
 
 /// A request at work.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Asking {
     /// Nobody in tests that have no connection.
     client: Option<Client>,
+    who: Option<Who>,
+    by: Option<By>,
 }
 
 impl Asking {
     pub(super) fn new(request: &Request) -> Asking {
-        Asking { client: request.extensions().get::<Connected>().map(|connected| connected.client.clone()) }
+        let of = request.extensions();
+        let client = of.get::<Connected>().map(|connected| connected.client.clone());
+        Asking { client, who: of.get().cloned(), by: of.get().cloned() }
     }
 
     /// Serves the request.
@@ -70,12 +83,38 @@ impl Asking {
 
     /// The one that is being served.
     pub(super) fn current() -> Asking {
-        ASKING.try_with(Clone::clone).unwrap_or(Asking { client: None })
+        ASKING.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    pub(super) fn who(&self) -> Option<&Who> {
+        self.who.as_ref()
+    }
+
+    /// How who asks was known.
+    pub(super) fn by(&self) -> Option<&By> {
+        self.by.as_ref()
+    }
+
+    /// The address of a client elsewhere.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self.client {
+            Some(Client::Tcp(address)) => Some(address),
+            _ => None,
+        }
     }
 
     /// Who asks, and from where.
     pub(super) fn origin(&self) -> Origin {
-        self.client.as_ref().map_or(Origin::Daemon, Client::origin)
+        let Some(client) = &self.client else { return Origin::Daemon };
+        match (client, &self.by, &self.who) {
+            (Client::Tcp(address), Some(By::Session(_)), Some(who)) => {
+                Origin::User { user: who.name.clone(), address: address.to_string() }
+            }
+            (Client::Tcp(address), Some(By::Token(_)), Some(who)) => {
+                Origin::Token { token: who.name.clone(), address: address.to_string() }
+            }
+            _ => client.origin(),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Each socket has its own limit of clients. When it is reached, the oldest client without a request at work is
 //! disconnected, so idle clients keep nobody out.
 
-use std::future::pending;
-use std::pin::pin;
+use std::future::{pending, ready};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,28 +28,33 @@ pub(super) const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 /// What a turn of the accept loop waits after an error that has to do with this machine (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// A listening socket of either kind.
+/// A stream that may have to be made ready first, which is up to its own task: a TLS handshake.
+pub(super) type Opening<S> = Pin<Box<dyn Future<Output = Option<S>> + Send>>;
+
+/// A listening socket of any kind.
 pub(super) trait Listen {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    fn accept_one(&self) -> impl Future<Output = std::io::Result<(Self::Stream, Client)>> + Send;
+    fn accept_one(&self) -> impl Future<Output = std::io::Result<(Opening<Self::Stream>, Client)>> + Send;
 }
 
 impl Listen for UnixListener {
     type Stream = UnixStream;
 
-    async fn accept_one(&self) -> std::io::Result<(UnixStream, Client)> {
+    async fn accept_one(&self) -> std::io::Result<(Opening<UnixStream>, Client)> {
         let (stream, _) = self.accept().await?;
-        let client = stream.peer_cred().map(|peer| Client::Local { user: peer.uid(), process: peer.pid() });
-        client.map(|client| (stream, client))
+        let peer = stream.peer_cred()?;
+        let client = Client::Local { user: peer.uid(), process: peer.pid() };
+        Ok((Box::pin(ready(Some(stream))), client))
     }
 }
 
 impl Listen for TcpListener {
     type Stream = TcpStream;
 
-    async fn accept_one(&self) -> std::io::Result<(TcpStream, Client)> {
-        self.accept().await.map(|(stream, address)| (stream, Client::Tcp(address)))
+    async fn accept_one(&self) -> std::io::Result<(Opening<TcpStream>, Client)> {
+        let (stream, address) = self.accept().await?;
+        Ok((Box::pin(ready(Some(stream))), Client::Tcp(address)))
     }
 }
 
@@ -113,13 +118,25 @@ impl Clients {
         }
     }
 
-    fn admit<S>(&mut self, (stream, client): (S, Client), router: Router, stop: watch::Receiver<bool>)
-    where
+    fn admit<S>(
+        &mut self,
+        (opening, client): (Opening<S>, Client),
+        router: Router,
+        mut stop: watch::Receiver<bool>,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let work = Work::new(&self.request_done);
         let connected = Connected { client, work: work.clone() };
-        let task = self.tasks.spawn(serve_one(stream, router, connected, stop));
+        let task = self.tasks.spawn(async move {
+            let opened = tokio::select! {
+                () = stopped(&mut stop) => None,
+                opened = opening => opened,
+            };
+            if let Some(stream) = opened {
+                serve_one(stream, router, connected, stop).await;
+            }
+        });
         self.connected.push(Place { task, work });
         assert!(self.connected.len() <= API_CONNECTIONS_MAX, "clients are bounded");
     }
@@ -154,6 +171,6 @@ where
 }
 
 /// Ready when the daemon stops.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     while !*stop.borrow_and_update() && stop.changed().await.is_ok() {}
 }

@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use super::client::{Asking, Connected};
 use super::extract::{Options, Pieces, Refusal};
 use super::request::{Answer, State, change};
+use super::roles;
 use super::work::UnderWay;
 use crate::channel_body::ChannelBody;
 use crate::rest::*;
@@ -105,7 +106,9 @@ pub(super) struct ChangeNothing {}
 async fn begin(state: &State, order: TransferOrder) -> Result<RunningTransfer, CommandError> {
     let holder = LeaseHolder::new();
     let command = Command::TransferBegin { order, lease: holder.lease(), dry_run: false };
-    match state.array.call_for(command, Asking::current().origin()).await? {
+    let asking = Asking::current();
+    roles::check_command(asking.who(), &command)?;
+    match state.array.call_for(command, asking.origin()).await? {
         Reply::TransferBegan(grant) => Ok(RunningTransfer { grant, holder }),
         other => unreachable!("the array answered the beginning of a transfer with {other:?}"),
     }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use super::client::Asking;
 use super::extract::{Options, json_response};
 use super::request::{Answer, State};
 use crate::channel_body::ChannelBody;
@@ -117,19 +118,28 @@ pub(super) async fn stream_events(
     let after = number("after", options.after)?;
     let after = number("Last-Event-ID", last)?.or(after).unwrap_or(newest);
     let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
-    tokio::spawn(push(state.events.clone(), after, pieces));
+    let by = Asking::current().by().copied();
+    let access = state.access.clone();
+    let is_still_good = move || by.is_none_or(|by| by.is_still_good(&access));
+    tokio::spawn(push(state.events.clone(), after, pieces, is_still_good));
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     let response: Response = (headers, Body::new(ChannelBody(waiting))).into_response();
     Ok(response)
 }
 
 /// Until the client has gone or the daemon has stopped.
-async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Result<Bytes, Infallible>>) {
+async fn push(
+    log: Arc<EventLog>,
+    mut after: u64,
+    pieces: mpsc::Sender<Result<Bytes, Infallible>>,
+    is_still_good: impl Fn() -> bool,
+) {
     let mut progress = log.progress();
     // the head of the answer goes out at once
     let mut piece = ": events\n\n".to_owned();
     loop {
-        if pieces.send(Ok(Bytes::from(piece))).await.is_err() {
+        // whose session or token has ended gets nothing more
+        if !is_still_good() || pieces.send(Ok(Bytes::from(piece))).await.is_err() {
             return;
         }
         piece = String::new();

@@ -36,6 +36,8 @@ pub(super) fn http_status(kind: CommandErrorKind) -> StatusCode {
     match kind {
         Invalid => StatusCode::BAD_REQUEST,
         Unauthorized => StatusCode::UNAUTHORIZED,
+        Forbidden => StatusCode::FORBIDDEN,
+        TooMany => StatusCode::TOO_MANY_REQUESTS,
         NotFound => StatusCode::NOT_FOUND,
         MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         TooSlow => StatusCode::REQUEST_TIMEOUT,

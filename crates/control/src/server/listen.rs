@@ -1,14 +1,20 @@
-//! The sockets of the API. A second daemon cannot use the same Unix socket, and TCP needs the token.
+//! The sockets of the API. A second daemon cannot use the same Unix socket, TCP needs the token, and TLS a certificate.
 
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 
+use super::certificate::{CertificateError, Shown};
+use super::doors::Doors;
+use super::web::WebListener;
+use crate::access::{Access, now_ms};
 use crate::config::{ApiTcp, Config};
 use crate::secret_file;
 use crate::state::lock_file;
@@ -28,7 +34,11 @@ pub enum ListenError {
     #[error("{path}: {error}; name a place for the socket that this user may write to as [api] socket")]
     Socket { path: PathBuf, error: io::Error },
     #[error("API over TCP on {address}: {error}")]
-    Tcp { address: std::net::SocketAddr, error: io::Error },
+    Tcp { address: SocketAddr, error: io::Error },
+    #[error("API over TLS on {address}: {error}; correct [web] listen")]
+    Web { address: SocketAddr, error: io::Error },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error("{path}: {reason}; make one with `openssl rand -hex 32 > {path}; chmod 600 {path}`", path = .path.display())]
     Token { path: PathBuf, reason: String },
 }
@@ -68,6 +78,8 @@ impl Token {
 pub struct Listeners {
     pub(super) unix: UnixListener,
     pub(super) tcp: Option<(TcpListener, Token)>,
+    pub(super) web: Vec<Arc<WebListener>>,
+    pub(super) doors: Arc<Doors>,
     socket: PathBuf,
     /// Locked while the socket is ours.
     _lock: File,
@@ -80,13 +92,25 @@ impl Listeners {
             Some(tcp) => Some(open_tcp(tcp).await?),
             None => None,
         };
+        let access = Access::open(&config.state_dir);
+        let (web, doors) = open_web(config, access).await?;
         let (unix, lock) = open_unix(&config.socket)?;
-        Ok(Listeners { unix, tcp, socket: config.socket.clone(), _lock: lock })
+        Ok(Listeners { unix, tcp, web, doors: Arc::new(doors), socket: config.socket.clone(), _lock: lock })
     }
 
     /// The address of the API over TCP, for port 0.
-    pub fn tcp_address(&self) -> Option<std::net::SocketAddr> {
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
+    }
+
+    /// The addresses at which TLS is served, for port 0.
+    pub fn web_addresses(&self) -> Vec<SocketAddr> {
+        self.web.iter().filter_map(|listener| listener.address()).collect()
+    }
+
+    /// What a reload of the head's file changes.
+    pub fn doors(&self) -> Arc<Doors> {
+        self.doors.clone()
     }
 }
 
@@ -95,6 +119,25 @@ impl Drop for Listeners {
         // Nobody else can have made a socket there: the lock is still ours.
         let _ = fs::remove_file(&self.socket);
     }
+}
+
+async fn open_web(
+    config: &Config,
+    access: Arc<Access>,
+) -> Result<(Vec<Arc<WebListener>>, Doors), ListenError> {
+    if config.web.listen.is_empty() {
+        return Ok((Vec::new(), Doors::new(config, access, None)));
+    }
+    let mut sockets = Vec::new();
+    for &address in &config.web.listen {
+        let listener = TcpListener::bind(address).await;
+        sockets.push(listener.map_err(|error| ListenError::Web { address, error })?);
+    }
+    let listen = sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+    let shown = Shown::new(config, listen, now_ms())?;
+    let tls = shown.server_config();
+    let listener = |tcp| Arc::new(WebListener { tcp, tls: tls.clone() });
+    Ok((sockets.into_iter().map(listener).collect(), Doors::new(config, access, Some(shown))))
 }
 
 async fn open_tcp(tcp: &ApiTcp) -> Result<(TcpListener, Token), ListenError> {

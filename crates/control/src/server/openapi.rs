@@ -12,7 +12,7 @@ use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
 
 use super::request::State;
-use super::{alerts, copies, data, events, names, one, pair, resources, upkeep};
+use super::{alerts, copies, data, events, names, one, pair, resources, upkeep, users};
 
 pub(super) fn router() -> Router<State> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -29,7 +29,7 @@ async fn openapi() -> Response {
 #[openapi(
     info(
         title = "Tangelo",
-        description = "The API of a Tangelo array. It is served over a Unix socket, and over TCP with a bearer token.",
+        description = "The API of a Tangelo array. It is served over a Unix socket, and over TLS or TCP with a bearer token.",
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
     paths(
@@ -90,6 +90,19 @@ async fn openapi() -> Response {
         resources::delete_host,
         alerts::list_alerts,
         alerts::test_alerts,
+        users::list_users,
+        users::add_user,
+        users::update_user,
+        users::delete_user,
+        users::end_sessions_of_user,
+        users::list_sessions,
+        users::end_session,
+        users::list_tokens,
+        users::add_token,
+        users::revoke_token,
+        users::me,
+        users::set_own_password,
+        users::web,
         pair::pair,
         pair::hand_over,
         pair::maintain,
@@ -113,7 +126,7 @@ pub fn openapi_json() -> String {
 }
 
 /// What belongs together, in the order in which it is shown.
-const TAGS: [(&str, &str); 11] = [
+const TAGS: [(&str, &str); 12] = [
     ("array", "The array as a whole"),
     ("drives", "Block devices and files that pools are made of"),
     ("pools", "Sets of drives with one protection"),
@@ -124,6 +137,7 @@ const TAGS: [(&str, &str); 11] = [
     ("mappings", "Which host sees which volume"),
     ("events", "What has happened"),
     ("alerts", "Who is told when something is wrong"),
+    ("users", "Who gets in: users, their sessions, tokens"),
     ("pair", "The two heads of an array"),
 ];
 
@@ -144,10 +158,15 @@ fn description() -> utoipa::openapi::OpenApi {
     let local = ServerBuilder::new()
         .url("http://tangelo")
         .description(Some("The Unix socket on the head, whatever the name: curl --unix-socket PATH"));
-    api.servers = Some(vec![tcp.build(), local.build()]);
+    let tls = ServerBuilder::new()
+        .url("https://{head}:{port}")
+        .description(Some("The API over TLS, where the head's file has [web] listen"))
+        .parameter("head", variable("tangelo"))
+        .parameter("port", variable("7443"));
+    api.servers = Some(vec![tls.build(), tcp.build(), local.build()]);
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
     let scheme =
-        scheme.description(Some("The content of the head's token_file. The Unix socket needs none."));
+        scheme.description(Some("A token of `tangelo token add`, or the content of the head's token_file. The Unix socket needs none."));
     let components = api.components.get_or_insert_default();
     components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme.build()));
     api.security =

@@ -8,8 +8,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use super::certificate::Shown;
 use super::client::Asking;
 use super::extract::{Refusal, json_response};
+use super::roles;
+use crate::access::Access;
 use crate::alerts::Alerts;
 use crate::array::Array;
 use crate::events::EventLog;
@@ -23,6 +26,9 @@ pub(super) struct State {
     pub(super) alerts: Arc<dyn Alerts>,
     /// Permits for requests at work.
     pub(super) requests: Arc<Semaphore>,
+    pub(super) access: Arc<Access>,
+    /// What is shown over TLS, where that is served.
+    pub(super) shown: Option<Arc<Shown>>,
     /// What `uname` calls this machine.
     pub(super) host_name: Arc<str>,
 }
@@ -33,10 +39,11 @@ impl State {
         array: Arc<dyn Array>,
         events: Arc<EventLog>,
         alerts: Arc<dyn Alerts>,
+        (access, shown): (Arc<Access>, Option<Arc<Shown>>),
         host_name: Arc<str>,
     ) -> State {
         let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
-        State { array, events, alerts, requests, host_name }
+        State { array, events, alerts, requests, access, shown, host_name }
     }
 }
 
@@ -59,6 +66,7 @@ pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, CommandEr
 }
 
 pub(super) async fn change(state: &State, command: Command) -> Answer {
+    roles::check_command(Asking::current().who(), &command)?;
     // It is carried out also where the client has gone meanwhile.
     let carried_out = tokio::spawn(state.array.call_for(command, Asking::current().origin()));
     match carried_out.await.expect("no request is given up by the server")? {

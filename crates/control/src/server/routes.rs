@@ -1,28 +1,28 @@
-//! The routes to all resources, the bounds that hold for each request, and the token of the TCP socket.
+//! The routes to all resources, and the bounds that hold for each request.
 
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api::*;
 use axum::Router;
 use axum::extract::{Request, State as Shared};
-use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
-use super::client::{Asking, Client, Connected};
+use super::client::{Asking, Connected};
 use super::extract::{Refusal, with_whole_body};
 use super::request::{State, no_such_method};
-use super::{Token, alerts, copies, data, events, names, one, openapi, pair, resources, upkeep};
-use crate::array::Array;
-use crate::repeats::Repeats;
+use super::{alerts, copies, data, events, names, one, openapi, pair, resources, roles, upkeep, users, who};
 
 /// How long a request may take that is here with its body; making a pool of many drives is the longest.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// Every resource, with the bounds that hold for each request.
+/// Every resource, with the bounds that hold for each request, and the role that each needs.
 pub(super) fn router(state: State) -> Router {
+    with_page(state, Router::new())
+}
+
+/// The same resources, and the routes of the page.
+pub(super) fn with_page(state: State, page: Router<State>) -> Router {
     Router::new()
         .merge(resources::router())
         .merge(upkeep::router())
@@ -32,54 +32,20 @@ pub(super) fn router(state: State) -> Router {
         .merge(one::router())
         .merge(pair::router())
         .merge(alerts::router())
+        .merge(users::router())
         .merge(openapi::router())
+        .merge(page)
         .fallback(no_such_resource)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(state.clone(), bounded))
         .merge(data::router())
+        .layer(middleware::from_fn(roles::check_route))
         .with_state(state)
 }
 
-/// The same resources for who knows the token.
-pub(super) fn behind_token(router: Router, token: Token, array: Arc<dyn Array>) -> Router {
-    let guard = Guard { token, array, strangers: Arc::default() };
-    router.layer(middleware::from_fn_with_state(guard, check_token))
-}
-
-/// The token, and who has not known it.
-#[derive(Clone)]
-struct Guard {
-    token: Token,
-    array: Arc<dyn Array>,
-    strangers: Arc<Mutex<Repeats<IpAddr>>>,
-}
-
-impl Guard {
-    fn report_stranger(&self, request: &Request) {
-        let connected = request.extensions().get::<Connected>();
-        let Some(Connected { client: Client::Tcp(address), .. }) = connected else { return };
-        let said = self.strangers.lock().expect("nobody panics with it").say(address.ip(), Instant::now());
-        let Some(more) = said else { return };
-        let (subject, count) = (Subject::Address(address.ip().to_string()), more + 1);
-        let report = Command::Report { subject, facts: EventFacts::ApiRefused {}, count };
-        // nobody waits for the answer
-        drop(tokio::spawn(self.array.call(report)));
-    }
-}
-
-async fn check_token(Shared(guard): Shared<Guard>, request: Request, next: Next) -> Response {
-    let header =
-        request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
-    let known = header.split_at_checked("Bearer ".len()).is_some_and(|(scheme, presented)| {
-        scheme.eq_ignore_ascii_case(b"Bearer ") && guard.token.matches(presented)
-    });
-    if known {
-        return next.run(request).await;
-    }
-    guard.report_stranger(&request);
-    let hint = "send `Authorization: Bearer TOKEN` with the content of the token_file";
-    Refusal(CommandError::new(CommandErrorKind::Unauthorized, "no token, or a wrong one", hint))
-        .into_response()
+/// The same resources for this machine's users.
+pub(super) fn local(router: Router) -> Router {
+    router.layer(middleware::from_fn(who::of_this_machine))
 }
 
 /// Bounds how long a request's body may take, how many requests are at work, and for how long.

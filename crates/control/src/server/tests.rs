@@ -10,38 +10,43 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::client::{ClientError, Server};
-use crate::config::{ApiTcp, Config};
+use crate::config::{ApiTcp, Config, Web};
 use crate::events::KeptEvents;
 use crate::fake::{FakeAlerts, FakeArray, healthy};
 use crate::rest::*;
 
 pub(super) struct Fixture {
-    directory: tempfile::TempDir,
+    pub(super) directory: tempfile::TempDir,
     pub(super) array: Arc<FakeArray>,
     stop: watch::Sender<bool>,
     pub(super) events: Arc<EventLog>,
     server: JoinHandle<()>,
     pub(super) tcp: std::net::SocketAddr,
+    pub(super) web: std::net::SocketAddr,
+    pub(super) doors: Arc<Doors>,
 }
 
-fn config(directory: &Path) -> Config {
+pub(super) fn config(directory: &Path) -> Config {
     let token_file = directory.join("token");
     std::fs::write(&token_file, "0123456789abcdef").unwrap();
     std::fs::set_permissions(&token_file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let tcp = ApiTcp { address: "127.0.0.1:0".parse().unwrap(), token_file };
-    Config { socket: directory.join("run/t.sock"), tcp: Some(tcp), ..Config::default() }
+    let web = Web { listen: vec!["127.0.0.1:0".parse().unwrap()], certificate: None };
+    let (socket, state_dir) = (directory.join("run/t.sock"), directory.to_owned());
+    Config { socket, state_dir, tcp: Some(tcp), web, ..Config::default() }
 }
 
 pub(super) async fn start() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let listeners = Listeners::open(&config(directory.path())).await.unwrap();
-    let tcp = listeners.tcp_address().unwrap();
+    let (tcp, web) = (listeners.tcp_address().unwrap(), listeners.web_addresses()[0]);
+    let doors = listeners.doors();
     let array = Arc::new(FakeArray::new(healthy()));
     let (stop, stopped) = watch::channel(false);
     let events = Arc::new(EventLog::new(KeptEvents::default()));
     let alerts = Arc::new(FakeAlerts);
     let server = tokio::spawn(serve(listeners, array.clone(), events.clone(), alerts, stopped));
-    Fixture { directory, array, stop, events, server, tcp }
+    Fixture { directory, array, stop, events, server, tcp, web, doors }
 }
 
 impl Fixture {
@@ -79,7 +84,11 @@ async fn every_described_resource_is_there() {
     let description: serde_json::Value = serde_json::from_str(&openapi_json()).unwrap();
     let mut count = 0;
     for (path, methods) in description["paths"].as_object().unwrap() {
-        let path = path.replace("{name}", "x").replace("{host}", "x").replace("{volume}", "x");
+        let path = path
+            .replace("{name}", "x")
+            .replace("{host}", "x")
+            .replace("{volume}", "x")
+            .replace("{number}", "7");
         for method in methods.as_object().unwrap().keys() {
             let request =
                 format!("{} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", method.to_uppercase());
@@ -89,7 +98,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 68);
+    assert_eq!(count, 81);
 }
 
 #[tokio::test]

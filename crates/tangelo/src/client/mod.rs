@@ -7,12 +7,14 @@ mod events;
 mod names;
 mod one;
 mod pair;
+mod password;
 #[cfg(test)]
 mod tests;
 mod transfer;
 #[cfg(test)]
 mod transfer_tests;
 mod upkeep;
+mod user;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +22,6 @@ use std::path::{Path, PathBuf};
 use api::{AccessState, GroupAccess, NewBacking, NewChap, NewHost, NewVolume};
 use base::BLOCK_BYTES;
 use control::client::{ClientError, Server, is_wrong_usage, path_piece};
-use control::config::DEFAULT_SOCKET;
 use control::rest::*;
 use control::secret_file;
 use serde_json::json;
@@ -52,7 +53,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let global = &cli.global;
     if let cli::Command::Events(wanted @ cli::Events { follow: true, .. }) = &cli.command {
-        let server = server(global);
+        let server = global.server();
         let failure = runtime.block_on(events::follow(wanted, &server, global.output, out))?;
         return report(failure, global.output, out, errors);
     }
@@ -107,7 +108,7 @@ fn show<T: Show>(answer: T) -> Shown {
 }
 
 async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failure> {
-    let server = &server(global);
+    let server = &global.server();
     if let Some(shown) = one::show_one(command, server).await {
         return shown;
     }
@@ -149,6 +150,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         }
         cli::Command::Pair(pair) => pair::pair(pair, server).await,
         cli::Command::Alert(alert) => alert::alert(alert, server).await,
+        cli::Command::User(user) => user::user(user, server).await,
+        cli::Command::Token(token) => user::token(token, server).await,
+        cli::Command::Web(web) => user::web(web, server).await,
         cli::Command::Events(events) => Ok(show(events::list(events, server).await?)),
         cli::Command::Map(mapping) => map(mapping, server).await,
         cli::Command::Unmap(mapping) => unmap(mapping, server).await,
@@ -212,15 +216,6 @@ fn changed(changed: Changed) -> Result<Shown, Failure> {
     Ok(show(changed))
 }
 
-fn server(global: &Global) -> Server {
-    match (&global.server, &global.token_file) {
-        (Some(authority), Some(token_file)) => {
-            Server::Tcp { authority: authority.clone(), token_file: token_file.clone() }
-        }
-        _ => Server::Socket(global.socket.clone().unwrap_or_else(|| DEFAULT_SOCKET.into())),
-    }
-}
-
 fn change_path(path: &str, change: &cli::Change) -> String {
     if change.dry_run { format!("{path}?dry_run=true") } else { path.to_owned() }
 }
@@ -271,7 +266,7 @@ fn read_secret(path: &Path) -> Result<String, Failure> {
 /// The path as the head knows it. One that is relative is taken from here, which only makes sense on the head.
 fn absolute(path: &Path, server: &Server) -> Result<String, Failure> {
     let refuse = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
-    if path.is_relative() && matches!(server, Server::Tcp { .. }) {
+    if path.is_relative() && !matches!(server, Server::Socket(_)) {
         return Err(refuse("with --server, paths are the server's: give an absolute one"));
     }
     let absolute = std::path::absolute(path).map_err(|error| refuse(&error.to_string()))?;

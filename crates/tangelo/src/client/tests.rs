@@ -26,7 +26,8 @@ pub(super) struct Fixture {
 
 pub(super) fn start(status: api::ArrayStatus) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
-    let config = Config { socket: directory.path().join("t.sock"), ..Config::default() };
+    let (socket, state_dir) = (directory.path().join("t.sock"), directory.path().to_owned());
+    let config = Config { socket, state_dir, ..Config::default() };
     let array = Arc::new(FakeArray::new(status));
     let (stop, stopped) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -352,4 +353,52 @@ fn completions_and_man_pages_come_from_the_same_definition() {
     crate::generate::man_pages(directory.path()).unwrap();
     let page = std::fs::read_to_string(directory.path().join("tangelo-pool-create.1")).unwrap();
     assert!(page.contains("parity\\-1") && page.contains("\\-\\-dry\\-run"), "{page}");
+}
+
+/// Moments and secrets differ at each run.
+#[test]
+fn users_and_tokens() {
+    let fixture = start(healthy());
+    let file = fixture.directory.path().join("password");
+    std::fs::write(&file, "correct horse battery\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let file = file.to_str().unwrap();
+    let run = |line: &str| fixture.run(&line.replace("FILE", file));
+    let says = |line: &str, expected: &str| {
+        let printed = run(line);
+        assert!(printed.contains(expected), "{line}: {printed}");
+    };
+    says("user list", "exit code 0\nThere are no users");
+    says("user add alice --role operate", "exit code 2\nerror: there is no terminal to ask for the password");
+    says("user add alice --role operate --password-file FILE --dry-run", "Nothing was changed.");
+    says(
+        "user add alice --role operate --password-file FILE --expires 90d",
+        "exit code 0\nadd user alice, who may operate, until ",
+    );
+    says("user add alice --role look --password-file FILE", "exit code 1\nerror: there is a user called");
+    says("user list", "\nalice  operate  enabled  0         20");
+    says("user set alice", "exit code 2\nerror: the following required arguments were not provided");
+    says(
+        "user set alice --role look --disable --expires never",
+        "disable user alice\nuser alice has no end date\n",
+    );
+    says("user list", "\nalice  look  disabled  0         never");
+    says(
+        "user set alice --enable --password-file FILE",
+        "another password for user alice\nenable user alice\n",
+    );
+    says("user sessions", "Nobody has signed in.");
+    says("user sessions --end 7", "exit code 1\nerror: there is no session 7");
+    says("user sessions --end-all bob", "exit code 1\nerror: there is no user called \"bob\"");
+    says("user delete alice", "exit code 0\ndelete user alice\n");
+    says("token list", "There are no tokens");
+    let made = run("token add backup --role look");
+    assert!(made.starts_with("exit code 0\nadd token backup, which may look\nIts secret"), "{made}");
+    let secret = made.trim_end().lines().last().unwrap();
+    assert_eq!(secret.len(), 64);
+    assert!(!run("token list").contains(secret));
+    says("token list", "\nbackup  look  good   -          never");
+    says("token revoke backup", "exit code 0\nrevoke token backup\n");
+    says("web show", "exit code 0\nThis head is not reached over TLS");
+    says("web certificate", "exit code 1\n");
 }

@@ -40,7 +40,7 @@ use base::HeadId;
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::events::{EventLog, Journal, KeptEvents};
-use control::server::Listeners;
+use control::server::{Doors, Listeners};
 use control::state::StateDirectory;
 use engine::{Shard, ShardMessage, StartParameters};
 use setup::{AloneAfterPair, PairFile};
@@ -108,7 +108,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let (journal, earlier) = Journal::open(&config.state_dir);
     let (pair, alone) = pair_of(&config.state_dir)?;
     let floating = runtime.block_on(async { Arc::new(floating::start(&config)) });
-    let head = Head { config, remembered, serve, alone, floating };
+    let head = Head { config, remembered, serve, alone, floating, doors: listeners.doors() };
     let prepared = Prepared { head, state, saved, drives, journal, earlier, listeners, signals };
     match pair {
         Some(pair) => pair::serve(prepared, pair, &runtime)?,
@@ -218,6 +218,8 @@ struct Head<'a> {
     alone: Option<AloneAfterPair>,
     /// Addresses that are with the head that owns the array. A head that is alone has all of them.
     floating: Arc<Floating>,
+    /// Who gets in, and the certificate.
+    doors: Arc<Doors>,
 }
 
 impl Head<'_> {
@@ -258,6 +260,7 @@ async fn serve_until_stopped(
             Ok((config, drives)) => {
                 finder.abort();
                 floating::set(&head.floating, &config);
+                head.doors.reload(&config);
                 health.reload(&config);
                 alerts.reload(&config);
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
@@ -279,6 +282,7 @@ async fn reload_file(
     let fixed = [
         ("[cores]", config.cores != before.cores),
         ("[api]", config.socket != before.socket || config.tcp != before.tcp),
+        ("[web] listen", config.web.listen != before.web.listen),
         ("memory", config.memory_bytes != before.memory_bytes),
         ("state_dir", config.state_dir != before.state_dir),
     ];
@@ -359,6 +363,10 @@ fn announce(config: &Config, listeners: &Listeners) {
     tracing::info!("tangelo {}, API on {}", env!("CARGO_PKG_VERSION"), config.socket.display());
     if let Some(address) = listeners.tcp_address() {
         tracing::info!("API over TCP on {address}, without TLS");
+    }
+    let fingerprint = listeners.doors().fingerprint().unwrap_or_default();
+    for address in listeners.web_addresses() {
+        tracing::info!("API and page on https://{address}, certificate SHA-256 {fingerprint}");
     }
 }
 

@@ -7,8 +7,10 @@ mod lists;
 mod one;
 mod pair;
 mod status;
+mod users;
 
 pub use events::event_line;
+pub use users::Pem;
 
 use api::{Health, InWords};
 use base::calendar::moment;

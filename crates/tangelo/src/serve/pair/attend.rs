@@ -8,6 +8,7 @@ use api::{Command, Health, PortalOptions, Reply, VolumeBacking};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::events::EventLog;
+use control::server::Doors;
 use engine::{PairedArray, PoolsAbsent, ShardMessage};
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
@@ -105,7 +106,7 @@ pub async fn run(
                 if is_fit && let Some((config, found)) = read_file_again(&head, company, array, &threads).await {
                     finder.abort();
                     finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
-                    office.reload(&config);
+                    office.reload(&config, &head.doors);
                     (head.config, drives) = (config, found);
                 }
             }
@@ -154,11 +155,12 @@ impl Office {
     }
 
     /// What the file says now takes effect.
-    fn reload(&self, config: &Config) {
+    fn reload(&self, config: &Config, doors: &Doors) {
         tokio::spawn(self.fencing.clone().set_config(config.clone()));
         addresses::set(&self.floating, config);
         self.health.reload(config);
         self.alerts.reload(config);
+        doors.reload(config);
     }
 
     fn note(&self, decision: Decision) {
