@@ -64,6 +64,24 @@ list = [3, 1]
 }
 
 #[test]
+fn what_is_refused_about_tls() {
+    for (text, expected) in [
+        ("[web]\nlisten = [\"[::]:1\", \"[::]:1\"]\n", "2: [::]:1 is listed twice; remove one"),
+        ("[web]\nlisten = [\"head:1\"]\n", "2: \"head:1\" is not an address"),
+        ("[web]\ncertificate = \"/c\"\n", "2: a certificate needs its key; add key ="),
+        ("[web]\nkey = \"/k\"\n", "2: a key needs its certificate; add certificate ="),
+        ("[web]\ntls = true\n", "2: unknown key \"tls\" in [web]; known are listen, certificate, key"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.starts_with(&format!("/etc/tangelo/tangelo.toml:{expected}")), "{text:?}: {error}");
+    }
+    let web =
+        parse("[web]\nlisten = [\"[::]:7443\"]\ncertificate = \"web.pem\"\nkey = \"/k\"\n").unwrap().web;
+    let files = web.certificate.unwrap();
+    assert_eq!((web.listen.len(), files.certificate.to_str()), (1, Some("/etc/tangelo/web.pem")));
+}
+
+#[test]
 fn what_is_refused_and_where_and_why() {
     let table = [
         ("[lissten]\n", "1: unknown key \"lissten\"; did you mean \"listen\"?"),
@@ -115,11 +133,6 @@ fn what_is_refused_and_where_and_why() {
         ("listen = true\n", "1: listen is a section: write [listen] and its keys below it"),
         ("[api]\ntcp = \"0.0.0.0:7780\"\n", "2: the API over TCP needs a token; add token_file"),
         ("[api]\ntoken_file = \"/t\"\n", "2: token_file is for the API over TCP; add tcp"),
-        ("[web]\nlisten = [\"[::]:1\", \"[::]:1\"]\n", "2: [::]:1 is listed twice; remove one"),
-        ("[web]\nlisten = [\"head:1\"]\n", "2: \"head:1\" is not an address"),
-        ("[web]\ncertificate = \"/c\"\n", "2: a certificate needs its key; add key ="),
-        ("[web]\nkey = \"/k\"\n", "2: a key needs its certificate; add certificate ="),
-        ("[web]\ntls = true\n", "2: unknown key \"tls\" in [web]; known are listen, certificate, key"),
         ("[drives]\npaths = [\"/dev/sda\", \"/dev/sda\"]\n", "2: /dev/sda is listed twice; remove one"),
         ("[drives]\npaths = [\"/dev/sd[a\"]\n", "2: \"/dev/sd[a\" is no pattern"),
         ("[cores]\ncount = 0\n", "2: count must be 1 to 16, not 0"),

@@ -72,7 +72,7 @@ impl Fixture {
         let stream = TcpStream::connect(self.web).await.unwrap();
         let roots = rustls::RootCertStore::empty();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = super::web_tests::AnyCertificate(provider.clone());
+        let verifier = AnyCertificate(provider.clone());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -94,14 +94,14 @@ impl Fixture {
         Answered { status: head[9..12].parse().unwrap(), head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn from_here(&self) -> String {
+    fn same_origin(&self) -> String {
         format!("Origin: https://{}", self.web)
     }
 
     async fn sign_in(&self, name: &str, password: &str) -> Answered {
         let form = format!("name={name}&password={}", password.replace(' ', "+"));
         let kind = "Content-Type: application/x-www-form-urlencoded".to_owned();
-        self.browse("POST /sign-in", &[self.from_here(), kind], &form).await
+        self.browse("POST /sign-in", &[self.same_origin(), kind], &form).await
     }
 
     /// The cookie of a new session, and its CSRF token.
@@ -266,7 +266,7 @@ async fn a_browser_signs_in_changes_and_signs_out() {
         let body = r#"{"snapshots":[{"volume":"vm-01","name":"now"}]}"#;
         async move { fixture.browse("POST /v1/snapshots", &lines, body).await.status }
     };
-    let here = fixture.from_here();
+    let here = fixture.same_origin();
     let changed = change(vec![cookie.clone(), csrf.clone(), here.clone()]).await;
     assert_eq!(changed, 200);
     for lines in [
@@ -312,7 +312,7 @@ async fn guessing_is_slowed_and_the_answer_tells_nothing() {
     assert_eq!(fixture.sign_in("alice", PASSWORD).await.status, 303);
     let other_site = ["Origin: https://evil.example".to_owned()];
     assert_eq!(fixture.browse("POST /sign-in", &other_site, "name=a&password=b").await.status, 403);
-    let here = [fixture.from_here()];
+    let here = [fixture.same_origin()];
     assert_eq!(fixture.browse("POST /sign-in", &here, "nothing").await.status, 400);
 }
 
@@ -336,7 +336,7 @@ async fn what_changes_about_a_user_ends_the_sessions_at_once() {
     fixture.add_user("alice", Role::Operate).await;
     let (cookie, csrf) = fixture.session("alice").await;
     let (other, _) = fixture.session("alice").await;
-    let lines = [cookie.clone(), csrf, fixture.from_here()];
+    let lines = [cookie.clone(), csrf, fixture.same_origin()];
     let wrong = r#"{"current":"not this one","new":"a new horse battery"}"#;
     assert_eq!(fixture.browse("POST /v1/me/password", &lines, wrong).await.status, 403);
     let right = format!(r#"{{"current":"{PASSWORD}","new":"a new horse battery"}}"#);
