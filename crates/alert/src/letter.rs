@@ -129,7 +129,7 @@ fn digest(parts: &[&str]) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
-    digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    base::hex::of(&digest.finalize()[..16])
 }
 
 /// One line that a header or an environment can have.

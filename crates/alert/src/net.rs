@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -47,35 +46,22 @@ pub(crate) async fn secured(
 ) -> Result<TlsStream<TcpStream>, Undelivered> {
     let refuse = |why: String| Undelivered::surely(format!("{host}: {why}"));
     let roots = roots(ca_file).await?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| refuse(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = tls::client().with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from(host.to_owned()).map_err(|error| refuse(error.to_string()))?;
     let connector = TlsConnector::from(Arc::new(config));
     connector.connect(name, stream).await.map_err(|error| refuse(format!("TLS: {error}")))
 }
 
 async fn roots(ca_file: Option<PathBuf>) -> Result<RootCertStore, Undelivered> {
-    let mut roots = RootCertStore::empty();
     if let Some(file) = ca_file {
         let (name, pem) = (file.display().to_string(), authorities(file).await?);
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let added = certificate.map_err(|error| error.to_string());
-            let added =
-                added.and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
-            added.map_err(|why| Undelivered::surely(format!("{name}: {why}")))?;
-        }
+        let roots = tls::authorities(&pem).map_err(|why| Undelivered::surely(format!("{name}: {why}")))?;
         return match roots.is_empty() {
             true => Err(Undelivered::surely(format!("{name} has no certificate"))),
             false => Ok(roots),
         };
     }
-    // they are many files
-    let system = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await;
-    roots.add_parsable_certificates(system.map(|system| system.certs).unwrap_or_default());
+    let roots = tls::authorities_of_this_machine().await;
     match roots.is_empty() {
         true => Err(Undelivered::surely(
             "this machine has no certificates of authorities: install Debian's package ca-certificates, or name a ca_file",

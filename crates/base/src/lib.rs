@@ -5,11 +5,13 @@
 pub mod buffer;
 pub mod calendar;
 pub mod checksum;
+pub mod hex;
 pub mod histogram;
 pub mod id;
 pub mod limits;
 pub mod map;
 pub mod prng;
+pub mod secret;
 pub mod table;
 pub mod text;
 pub mod time;

@@ -57,11 +57,6 @@ impl Algorithm {
     }
 }
 
-/// Equality that takes as long for a near miss as for a far one.
-pub(crate) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && std::hint::black_box(a.iter().zip(b).fold(0, |diff, (x, y)| diff | (x ^ y))) == 0
-}
-
 /// Random bytes for a challenge.
 pub(crate) fn challenge(algorithm: Algorithm, random: &mut dyn FnMut() -> u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(algorithm.response_bytes());
@@ -72,14 +67,7 @@ pub(crate) fn challenge(algorithm: Algorithm, random: &mut dyn FnMut() -> u64) -
 }
 
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(2 + bytes.len() * 2);
-    out.push_str("0x");
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            out.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
-        }
-    }
-    out
+    format!("0x{}", base::hex::of(bytes))
 }
 
 /// A large binary value (RFC 7143 §6.1): `0x` hexadecimal or `0b` base64, 1 to 1024 bytes. None: it is
@@ -191,7 +179,7 @@ mod tests {
 
         #[test]
         fn comparison_is_equality(a in proptest::collection::vec(0u8..2, 0..4), b in proptest::collection::vec(0u8..2, 0..4)) {
-            prop_assert_eq!(equal_in_constant_time(&a, &b), a == b);
+            prop_assert_eq!(base::secret::is_same(&a, &b), a == b);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ```
 //! The target authenticates itself only to an initiator that has authenticated first.
 
+use base::secret::is_same;
 use wire::iscsi::{LoginStatus, emit_pair};
 
 use crate::api::{Chap, HostAccess, LoginFault};
@@ -149,8 +150,8 @@ impl Security {
         };
         let expected = algorithm.respond(*identifier, &secret.0, challenge);
         let response = chap::from_binary_value(response).ok_or(LoginStatus::AuthenticationFailed)?;
-        let name_matches = chap::equal_in_constant_time(name.as_bytes(), user.as_bytes());
-        if !(chap::equal_in_constant_time(&response, &expected) & name_matches) {
+        let name_matches = is_same(name.as_bytes(), user.as_bytes());
+        if !(is_same(&response, &expected) & name_matches) {
             return Err(LoginStatus::AuthenticationFailed);
         }
         if let Some((their_identifier, their_challenge)) = mutual_challenge(keys)? {

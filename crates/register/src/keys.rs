@@ -77,9 +77,6 @@ impl Identity {
         roots.add(CertificateDer::from_pem_slice(self.authority.as_bytes())?)?;
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())?;
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
-        let provider = rustls::crypto::ring::default_provider();
-        let builder =
-            ClientConfig::builder_with_provider(provider.into()).with_safe_default_protocol_versions()?;
-        Ok(builder.with_root_certificates(roots).with_client_auth_cert(vec![certificate], key)?)
+        Ok(tls::client().with_root_certificates(roots).with_client_auth_cert(vec![certificate], key)?)
     }
 }

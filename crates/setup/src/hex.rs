@@ -27,20 +27,14 @@ pub(crate) mod bytes {
         bytes: &[u8; N],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&digits)
+        serializer.serialize_str(&base::hex::of(bytes))
     }
 
     pub fn deserialize<'de, const N: usize, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<[u8; N], D::Error> {
         let text = String::deserialize(deserializer)?;
-        if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(D::Error::custom(format!("not {} hexadecimal digits", 2 * N)));
-        }
-        let byte =
-            |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("they are two digits");
-        Ok(std::array::from_fn(byte))
+        base::hex::parse(&text).ok_or_else(|| D::Error::custom(format!("not {} hexadecimal digits", 2 * N)))
     }
 }
 

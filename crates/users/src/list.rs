@@ -32,10 +32,14 @@ impl User {
         if self.disabled {
             return Err(SignInRefusal::Disabled);
         }
-        match is_over(self.expires_ms, now_ms) {
+        match self.is_expired(now_ms) {
             true => Err(SignInRefusal::Expired),
             false => Ok(()),
         }
+    }
+
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        is_over(self.expires_ms, now_ms)
     }
 }
 
@@ -93,6 +97,11 @@ impl Users {
 
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.get(name)
+    }
+
+    /// Refuses a name that no user has.
+    pub fn check_user(&self, name: &str) -> Result<(), CommandError> {
+        self.users.contains_key(name).then_some(()).ok_or_else(|| no_such("user", name))
     }
 
     pub fn token(&self, name: &str) -> Option<&Token> {

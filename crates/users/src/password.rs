@@ -81,10 +81,7 @@ impl PasswordHash {
 
     /// Whether it is the password. Takes long, whatever it is.
     pub fn fits(&self, password: &str) -> bool {
-        let Some(hash) = self.work_out(password) else { return false };
-        let difference =
-            hash.iter().zip(&self.hash).fold(0u8, |sum, (a, b)| std::hint::black_box(sum | (a ^ b)));
-        difference == 0
+        self.work_out(password).is_some_and(|hash| base::secret::is_same(&hash, &self.hash))
     }
 
     /// Whether its parameters can be worked with.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use base::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use sha2::{Digest, Sha256};
 
@@ -21,12 +22,12 @@ impl Secret {
 
     /// What somebody presents: 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Secret> {
-        digits(text).map(Secret)
+        hex::parse(text).map(Secret)
     }
 
     /// As it is given out.
     pub fn text(&self) -> String {
-        hexadecimal(&self.0)
+        hex::of(&self.0)
     }
 
     pub fn hash(&self) -> SecretHash {
@@ -46,7 +47,7 @@ impl fmt::Debug for SecretHash {
 
 impl Serialize for SecretHash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hexadecimal(&self.0))
+        serializer.serialize_str(&hex::of(&self.0))
     }
 }
 
@@ -56,30 +57,17 @@ impl<'de> Deserialize<'de> for SecretHash {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let byte = |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("they are two digits");
-    Some(std::array::from_fn(byte))
-}
-
 /// For fields of bytes.
 pub(crate) fn bytes<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
     let text = String::deserialize(deserializer)?;
-    digits(&text).ok_or_else(|| D::Error::custom(format!("not {} hexadecimal digits", 2 * N)))
+    hex::parse(&text).ok_or_else(|| D::Error::custom(format!("not {} hexadecimal digits", 2 * N)))
 }
 
 pub(crate) fn write_bytes<const N: usize, S: Serializer>(
     bytes: &[u8; N],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&hexadecimal(bytes))
+    serializer.serialize_str(&hex::of(bytes))
 }
 
 #[cfg(test)]

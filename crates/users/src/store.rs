@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::list::Users;
-use crate::secret::hexadecimal;
 
 const FORMAT: &str = "tangelo users";
 const VERSION: u32 = 1;
@@ -115,7 +114,7 @@ fn emit(users: &Users) -> Vec<u8> {
 }
 
 fn sum(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
+    base::hex::of(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

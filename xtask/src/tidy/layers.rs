@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 36] = [
+const ROOMS: [(&str, &[&str]); 37] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -46,7 +46,8 @@ const ROOMS: [(&str, &[&str]); 36] = [
     ("uring", &["base", "env"]),
     ("durable", &[]),
     ("users", &["api", "base", "durable"]),
-    ("control", &["api", "base", "durable", "users"]),
+    ("tls", &[]),
+    ("control", &["api", "base", "durable", "tls", "users"]),
     (
         "sim",
         &[
@@ -68,13 +69,13 @@ const ROOMS: [(&str, &[&str]); 36] = [
             "wire",
         ],
     ),
-    ("register", &["pair"]),
-    ("setup", &["base", "durable", "pair", "register"]),
+    ("register", &["pair", "tls"]),
+    ("setup", &["base", "durable", "pair", "register", "tls"]),
     ("program", &[]),
     ("fence", &["program"]),
     ("floating", &[]),
     ("health", &["api", "base", "durable", "program"]),
-    ("alert", &["api", "base", "durable", "program"]),
+    ("alert", &["api", "base", "durable", "program", "tls"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     (

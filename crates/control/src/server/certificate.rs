@@ -101,9 +101,7 @@ impl Shown {
 
     /// TLS of the listener.
     pub(super) fn server_config(self: &Arc<Self>) -> Arc<ServerConfig> {
-        let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().expect("ring has what they need");
-        let mut config = builder.with_no_client_auth().with_cert_resolver(self.clone());
+        let mut config = tls::server().with_no_client_auth().with_cert_resolver(self.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
     }
@@ -175,8 +173,7 @@ impl Own {
 
 impl Usable {
     fn new(key: Arc<CertifiedKey>, pem: String, own: Option<(Vec<String>, u64)>) -> Usable {
-        let digest = Sha256::digest(&key.cert[0]);
-        let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = base::hex::of(&Sha256::digest(&key.cert[0]));
         let is_own = own.is_some();
         let (names, ends_ms) = own.map_or((Vec::new(), None), |(names, ends_ms)| (names, Some(ends_ms)));
         Usable { key, status: WebCertificateStatus { fingerprint, own: is_own, names, ends_ms, pem } }
@@ -191,8 +188,7 @@ fn certified(certificate: &str, key: &str) -> Result<Arc<CertifiedKey>, String> 
         return Err("there is no certificate in it: it is to be PEM".to_owned());
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| format!("the key: {error}"))?;
-    let provider = rustls::crypto::ring::default_provider();
-    CertifiedKey::from_der(chain, key, &provider).map(Arc::new).map_err(|error| error.to_string())
+    CertifiedKey::from_der(chain, key, &tls::provider()).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// What this head is called: by the machine, by itself, and by the addresses that it listens on.

@@ -71,6 +71,12 @@ pub(super) fn json_response<T: Serialize>(value: &T) -> Response {
 
 /// The request, when its body is here.
 pub(super) async fn with_whole_body(request: Request) -> Result<Request, CommandError> {
+    let (head, body) = whole_body(request).await?;
+    Ok(Request::from_parts(head, body.into()))
+}
+
+/// What comes before the body, and the body, when it is here.
+pub(super) async fn whole_body(request: Request) -> Result<(Parts, Bytes), CommandError> {
     let (head, body) = request.into_parts();
     let whole = axum::body::to_bytes(body, API_BODY_BYTES_MAX);
     let Ok(whole) = tokio::time::timeout(BODY_TIME_MAX, whole).await else {
@@ -89,7 +95,7 @@ pub(super) async fn with_whole_body(request: Request) -> Result<Request, Command
             invalid("the request's body broke off")
         }
     })?;
-    Ok(Request::from_parts(head, whole.into()))
+    Ok((head, whole))
 }
 
 /// A JSON body. Unlike axum's, whatever is wrong with it is a [`Refusal`].

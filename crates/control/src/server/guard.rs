@@ -12,12 +12,13 @@ use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use base::secret::is_same;
 use serde::Deserialize;
 use users::{Secret, SecretHash};
 
 use super::Token;
 use super::client::{Client, Connected};
-use super::extract::{Refusal, with_whole_body};
+use super::extract::{Refusal, whole_body};
 use super::who::{By, Who};
 use crate::access::Access;
 use crate::array::Array;
@@ -154,10 +155,7 @@ async fn check_browser(csrf: &str, request: Request) -> Result<Request, CommandE
     if !is_form {
         return Err(not_from_here());
     }
-    let request = with_whole_body(request).await?;
-    let (head, body) = request.into_parts();
-    let bytes = axum::body::to_bytes(body, base::limits::API_BODY_BYTES_MAX).await;
-    let bytes = bytes.map_err(|_| not_from_here())?;
+    let (head, bytes) = whole_body(request).await?;
     let presented = form_field::<CsrfField>(&bytes).map(|field| field.csrf).unwrap_or_default();
     match is_same(presented.as_bytes(), csrf.as_bytes()) {
         true => Ok(Request::from_parts(head, bytes.into())),
@@ -192,13 +190,6 @@ fn not_from_here() -> CommandError {
     let message = "this change did not come from a page of this head";
     let hint = "load the page again; a program sends a token (`tangelo token add`) instead of a cookie";
     CommandError::new(CommandErrorKind::Forbidden, message, hint)
-}
-
-/// Compares secrets of one length in a time that does not depend on them.
-fn is_same(presented: &[u8], secret: &[u8]) -> bool {
-    let difference =
-        presented.iter().zip(secret).fold(0u8, |sum, (a, b)| std::hint::black_box(sum | (a ^ b)));
-    presented.len() == secret.len() && difference == 0
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The sockets of the API. A second daemon cannot use the same Unix socket, TCP needs the token, and TLS a certificate.
 
 use std::fs::{self, File};
-use std::hint::black_box;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -68,9 +67,7 @@ impl Token {
 
     /// Whether `presented` is the token, in a time that tells nothing about it but its length.
     pub(super) fn matches(&self, presented: &[u8]) -> bool {
-        let token = self.0.as_bytes();
-        let difference = token.iter().zip(presented).fold(0u8, |sum, (a, b)| black_box(sum | (a ^ b)));
-        token.len() == presented.len() && black_box(difference) == 0
+        base::secret::is_same(self.0.as_bytes(), presented)
     }
 }
 

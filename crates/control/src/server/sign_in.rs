@@ -17,7 +17,7 @@ use serde::Deserialize;
 use users::{ABSOLUTE_MAX, PASSWORD_BYTES};
 
 use super::client::{Asking, Client, Connected};
-use super::extract::{Refusal, with_whole_body};
+use super::extract::{Refusal, whole_body};
 use super::guard::{COOKIE, check_source, form_field, report};
 use super::request::State;
 use super::who::By;
@@ -100,8 +100,7 @@ async fn sign_in(Shared(desk): Shared<Desk>, request: Request) -> Response {
 /// The form that was sent, by a page of this head.
 async fn read(request: Request) -> Result<Form, Refusal> {
     check_source(request.headers())?;
-    let body = with_whole_body(request).await?.into_body();
-    let bytes = axum::body::to_bytes(body, base::limits::API_BODY_BYTES_MAX).await.unwrap_or_default();
+    let (_, bytes) = whole_body(request).await?;
     let form = form_field::<Form>(&bytes);
     form.ok_or_else(|| {
         let message = "the form has to have the fields name and password";

@@ -4,11 +4,10 @@ use ::users::{PasswordHash, Secret, Token, User, UserChange, check_password};
 use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
-use axum::response::Response;
 use axum::routing::{delete, get, patch, post};
 
 use super::client::Asking;
-use super::extract::{Body, Options, Pieces, Refusal, json_response};
+use super::extract::{Body, Options, Pieces, json_response};
 use super::guard::report;
 use super::request::{Answer, ChangeOptions, State};
 use super::who::By;
@@ -31,30 +30,29 @@ pub(super) fn router() -> Router<State> {
 
 type Steps = Result<Vec<AccessStep>, CommandError>;
 
-/// Records what has become of a change, and answers.
+/// Records what has become of a change.
 fn changed(
     state: &State,
     (kind, subject): (CommandKind, Subject),
     dry_run: bool,
     steps: Steps,
-) -> Result<Vec<ChangeStep>, Refusal> {
-    let steps = steps.map(|steps| steps.into_iter().map(ChangeStep::from).collect::<Vec<_>>());
-    let reply = steps.clone().map(|steps| {
-        let hosts_affected = Vec::new();
-        Reply::Changed(Change { dry_run, steps, hosts_affected, made: None })
+) -> Result<Change, CommandError> {
+    let change = steps.map(|steps| {
+        let steps = steps.into_iter().map(ChangeStep::from).collect();
+        Change { dry_run, steps, hosts_affected: Vec::new(), made: None }
     });
-    let is_nothing = steps.as_ref().is_ok_and(Vec::is_empty);
-    let asked = AskedChange { kind, subject };
-    if let Some((subject, facts)) =
-        asked.event(&Asking::current().origin(), &reply).filter(|_| !dry_run && !is_nothing)
-    {
-        report(&state.array, subject, facts, 1);
+    let is_nothing = change.as_ref().is_ok_and(|change| change.steps.is_empty());
+    if !dry_run && !is_nothing {
+        let asked = AskedChange { kind, subject };
+        let event = asked.event(&Asking::current().origin(), &change.clone().map(Reply::Changed));
+        event.into_iter().for_each(|(subject, facts)| report(&state.array, subject, facts, 1));
     }
-    Ok(steps?)
+    change
 }
 
-fn answer(dry_run: bool, steps: Vec<ChangeStep>) -> Response {
-    json_response(&Changed::from(Change { dry_run, steps, hosts_affected: Vec::new(), made: None }))
+/// The same, and answers.
+fn answered(state: &State, asked: (CommandKind, Subject), dry_run: bool, steps: Steps) -> Answer {
+    Ok(json_response(&Changed::from(changed(state, asked, dry_run, steps)?)))
 }
 
 /// Lists the users of this head.
@@ -68,7 +66,7 @@ pub(super) async fn list_users(Shared(state): Shared<State>) -> Answer {
             disabled: user.disabled,
             created_ms: user.created_ms,
             expires_ms: user.expires_ms,
-            expired: user.expires_ms.is_some_and(|end_ms| end_ms <= now_ms),
+            expired: user.is_expired(now_ms),
             sessions: sessions.iter().filter(|session| session.user == *name).count() as u64,
         };
         users.users().map(status).collect()
@@ -89,11 +87,13 @@ pub(super) async fn add_user(
         User { role, password: PasswordHash::of_nobody(), expires_ms, disabled: false, created_ms: now_ms() };
     // what is refused in any case is refused before a hash is worked out
     let tried = user.clone();
-    state.access.change(true, |users| users.add_user(&name, tried), None).await?;
+    let planned = state.access.change(true, |users| users.add_user(&name, tried), None).await?;
+    if options.dry_run {
+        return answered(&state, (CommandKind::UserAdd, Subject::User(name)), true, Ok(planned));
+    }
     let user = User { password: state.access.hash(password).await, ..user };
-    let steps = state.access.change(options.dry_run, |users| users.add_user(&name, user), None).await;
-    let steps = changed(&state, (CommandKind::UserAdd, Subject::User(name)), options.dry_run, steps)?;
-    Ok(answer(options.dry_run, steps))
+    let steps = state.access.change(false, |users| users.add_user(&name, user), None).await;
+    answered(&state, (CommandKind::UserAdd, Subject::User(name)), false, steps)
 }
 
 /// Changes a user's role, password or end date, or disables the user. The user's sessions end with it.
@@ -125,8 +125,7 @@ pub(super) async fn update_user(
     let steps =
         state.access.change(options.dry_run, |users| users.set_user(&name, change, now_ms()), ended).await;
     let subject = Subject::User(name.clone());
-    let steps = changed(&state, (CommandKind::UserSet, subject), options.dry_run, steps)?;
-    Ok(answer(options.dry_run, steps))
+    answered(&state, (CommandKind::UserSet, subject), options.dry_run, steps)
 }
 
 /// Deletes a user, whose sessions end at once. The last one who may administer can be deleted, too: the Unix socket is there.
@@ -139,8 +138,7 @@ pub(super) async fn delete_user(
     let ended = Some((name.as_str(), None));
     let steps = state.access.change(options.dry_run, |users| users.delete_user(&name), ended).await;
     let subject = Subject::User(name.clone());
-    let steps = changed(&state, (CommandKind::UserDelete, subject), options.dry_run, steps)?;
-    Ok(answer(options.dry_run, steps))
+    answered(&state, (CommandKind::UserDelete, subject), options.dry_run, steps)
 }
 
 /// Lists the browsers that have signed in at this head.
@@ -173,8 +171,7 @@ pub(super) async fn end_session(
         return Err(CommandError::new(CommandErrorKind::NotFound, message, hint).into());
     };
     let subject = Subject::User(user.clone());
-    let steps = changed(&state, (CommandKind::SessionEnd, subject), options.dry_run, Ok(steps))?;
-    Ok(answer(options.dry_run, steps))
+    answered(&state, (CommandKind::SessionEnd, subject), options.dry_run, Ok(steps))
 }
 
 /// Ends all sessions of a user.
@@ -184,15 +181,10 @@ pub(super) async fn end_sessions_of_user(
     Pieces(name): Pieces<String>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    if !state.access.look(|users, _, _| users.user(&name).is_some())? {
-        let message = format!("there is no user called \"{name}\"");
-        let hint = "`tangelo user list` shows what there is";
-        return Err(CommandError::new(CommandErrorKind::NotFound, message, hint).into());
-    }
+    state.access.look(|users, _, _| users.check_user(&name))??;
     let steps = state.access.end_sessions(|session| session.user == name, options.dry_run);
     let subject = Subject::User(name);
-    let steps = changed(&state, (CommandKind::SessionEnd, subject), options.dry_run, Ok(steps))?;
-    Ok(answer(options.dry_run, steps))
+    answered(&state, (CommandKind::SessionEnd, subject), options.dry_run, Ok(steps))
 }
 
 /// Lists the tokens of this head, without their secrets.
@@ -223,7 +215,8 @@ pub(super) async fn add_token(
     let secret = Secret::random();
     let token = Token { role, secret: secret.hash(), expires_ms, created_ms: now_ms(), last_used_ms: None };
     let steps = state.access.change(dry_run, |users| users.add_token(&name, token), None).await;
-    let steps = changed(&state, (CommandKind::TokenAdd, Subject::Token(name)), dry_run, steps)?;
+    let Change { steps, .. } =
+        changed(&state, (CommandKind::TokenAdd, Subject::Token(name)), dry_run, steps)?;
     let secret = (!dry_run).then(|| secret.text());
     Ok(json_response(&TokenMade { schema: SCHEMA, steps, secret }))
 }
@@ -237,8 +230,7 @@ pub(super) async fn revoke_token(
 ) -> Answer {
     let steps = state.access.change(options.dry_run, |users| users.revoke_token(&name), None).await;
     let subject = Subject::Token(name.clone());
-    let steps = changed(&state, (CommandKind::TokenRevoke, subject), options.dry_run, steps)?;
-    Ok(answer(options.dry_run, steps))
+    answered(&state, (CommandKind::TokenRevoke, subject), options.dry_run, steps)
 }
 
 /// Who asks, and what that one may do.
@@ -287,8 +279,7 @@ pub(super) async fn set_own_password(
     }
     let password = state.access.hash(new).await;
     let steps = state.access.set_password(&name, password, Some(*secret)).await;
-    let steps = changed(&state, (CommandKind::UserSet, Subject::User(name)), false, steps)?;
-    Ok(answer(false, steps))
+    answered(&state, (CommandKind::UserSet, Subject::User(name)), false, steps)
 }
 
 /// Where this head is reached over TLS, and its certificate.

@@ -70,16 +70,8 @@ impl Fixture {
     /// Raw over TLS: a request with these lines after the first, and a body.
     async fn browse(&self, first: &str, lines: &[String], body: &str) -> Answered {
         let stream = TcpStream::connect(self.web).await.unwrap();
-        let roots = rustls::RootCertStore::empty();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = AnyCertificate(provider.clone());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut config = config;
-        config.dangerous().set_certificate_verifier(Arc::new(verifier));
+        // the tests of certificates are elsewhere
+        let config = tls::client_that_judges(|_| Ok(())).with_no_client_auth();
         let name = ServerName::try_from("localhost").unwrap();
         let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
         let (web, length) = (self.web, body.len());
@@ -128,45 +120,6 @@ impl Fixture {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         panic!("no event {code}");
-    }
-}
-
-/// The tests of certificates are elsewhere.
-#[derive(Debug)]
-struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
-
-impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &[rustls::pki_types::CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: rustls::pki_types::UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        Ok(rustls::client::danger::ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

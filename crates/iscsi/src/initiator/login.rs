@@ -1,5 +1,6 @@
 //! The login of an initiator: names, CHAP, offered keys (RFC 7143 §6.3, §12.1).
 
+use base::secret::is_same;
 use bytes::Bytes;
 use wire::iscsi::{Lengths, LoginRequest, LoginResponse, LoginStage, LoginStatus, TextPairs, emit_pair};
 
@@ -222,6 +223,6 @@ impl Initiator {
 fn check_target(keys: &SecurityKeys<'_>, mutual: Option<&Chap>, expected: &[u8]) -> Result<(), Fault> {
     let name = keys.name.zip(mutual).is_some_and(|(name, mutual)| name == mutual.user);
     let response = keys.response.and_then(chap::from_binary_value);
-    let proved = response.is_some_and(|response| chap::equal_in_constant_time(&response, expected));
+    let proved = response.is_some_and(|response| is_same(&response, expected));
     if name && proved { Ok(()) } else { Err(Fault::TargetNotAuthentic) }
 }

@@ -20,24 +20,31 @@ pub struct Events {
 
 /// Milliseconds since 1970.
 fn since(text: &str) -> Result<u64, String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    moment(text, now.as_millis() as u64)
+    moment(text, now_ms())
+}
+
+pub(super) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Milliseconds of a time with its unit: s, m, h, d or w.
+pub(super) fn time_ms(text: &str) -> Option<u64> {
+    let unit_ms = match text.chars().last()? {
+        's' => 1_000,
+        'm' => 60_000,
+        'h' => 3_600_000,
+        'd' => 86_400_000,
+        'w' => 7 * 86_400_000,
+        _ => return None,
+    };
+    text.get(..text.len() - 1)?.parse::<u64>().ok()?.checked_mul(unit_ms)
 }
 
 fn moment(text: &str, now_ms: u64) -> Result<u64, String> {
     if let Some(ms) = parse_moment(text) {
         return Ok(ms);
     }
-    let unit_ms = match text.chars().last() {
-        Some('s') => 1_000,
-        Some('m') => 60_000,
-        Some('h') => 3_600_000,
-        Some('d') => 86_400_000,
-        Some('w') => 7 * 86_400_000,
-        _ => 0,
-    };
-    let number = text.get(..text.len().saturating_sub(1)).and_then(|number| number.parse::<u64>().ok());
-    match number.and_then(|number| number.checked_mul(unit_ms)).filter(|_| unit_ms > 0) {
+    match time_ms(text) {
         Some(ago_ms) => Ok(now_ms.saturating_sub(ago_ms)),
         None => {
             Err("not a time ago (90m, 2h, 3d) and not a moment (2026-11-27, \"2026-11-27 02:04\")".to_owned())

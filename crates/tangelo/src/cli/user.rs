@@ -1,13 +1,13 @@
 //! `tangelo user`, `tangelo token` and `tangelo web`: who gets in over the network.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::Role;
 use base::calendar::parse_moment;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::Change;
+use super::events::{now_ms, time_ms};
 
 #[derive(Subcommand, Debug)]
 pub enum User {
@@ -144,23 +144,16 @@ fn end_or_never(text: &str) -> Result<End, String> {
 
 /// Milliseconds since 1970.
 fn end(text: &str) -> Result<u64, String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    end_after(text, now.as_millis() as u64)
+    end_after(text, now_ms())
 }
 
 fn end_after(text: &str, now_ms: u64) -> Result<u64, String> {
     if let Some(ms) = parse_moment(text) {
         return Ok(ms);
     }
-    let unit_ms: Option<u64> = match text.chars().last() {
-        Some('h') => Some(3_600_000),
-        Some('d') => Some(86_400_000),
-        Some('w') => Some(7 * 86_400_000),
-        _ => None,
-    };
-    let number = text.get(..text.len().saturating_sub(1)).and_then(|number| number.parse::<u64>().ok());
-    let time_ms = number.zip(unit_ms).and_then(|(number, unit_ms)| number.checked_mul(unit_ms));
-    time_ms
+    // nobody means minutes, and some mean months
+    time_ms(text)
+        .filter(|_| text.ends_with(['h', 'd', 'w']))
         .and_then(|time_ms| now_ms.checked_add(time_ms))
         .filter(|ms| i64::try_from(*ms).is_ok())
         .ok_or_else(|| {

@@ -366,7 +366,7 @@ fn announce(config: &Config, listeners: &Listeners) {
     }
     let fingerprint = listeners.doors().fingerprint().unwrap_or_default();
     for address in listeners.web_addresses() {
-        tracing::info!("API and page on https://{address}, certificate SHA-256 {fingerprint}");
+        tracing::info!("API over TLS on https://{address}, certificate SHA-256 {fingerprint}");
     }
 }
 

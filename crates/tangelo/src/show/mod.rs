@@ -12,7 +12,7 @@ mod users;
 pub use events::event_line;
 pub use users::Pem;
 
-use api::{Health, InWords};
+use api::{ChangeStep, Health, InWords};
 use base::calendar::moment;
 use base::units::size;
 use control::rest::{Changed, Exported};
@@ -46,21 +46,26 @@ impl Show for Exported {
 
 impl Show for Changed {
     fn text(&self) -> String {
-        let mut out = String::new();
-        if self.dry_run {
-            out.push_str("This would be done:\n");
-        }
-        for step in &self.steps {
-            out.push_str(if self.dry_run { "  " } else { "" });
-            out.push_str(&step.text());
-            out.push('\n');
-        }
-        if !self.hosts_affected.is_empty() {
-            out.push_str(&format!("Hosts affected: {}\n", self.hosts_affected.join(", ")));
-        }
-        if self.dry_run {
-            out.push_str("Nothing was changed.\n");
-        }
-        out
+        change_text(self.dry_run, &self.steps, &self.hosts_affected)
     }
+}
+
+/// What was changed, or would be.
+fn change_text(dry_run: bool, steps: &[ChangeStep], hosts_affected: &[String]) -> String {
+    let mut out = String::new();
+    if dry_run {
+        out.push_str("This would be done:\n");
+    }
+    for step in steps {
+        out.push_str(if dry_run { "  " } else { "" });
+        out.push_str(&step.text());
+        out.push('\n');
+    }
+    if !hosts_affected.is_empty() {
+        out.push_str(&format!("Hosts affected: {}\n", hosts_affected.join(", ")));
+    }
+    if dry_run {
+        out.push_str("Nothing was changed.\n");
+    }
+    out
 }

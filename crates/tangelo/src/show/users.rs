@@ -1,12 +1,11 @@
 //! Who gets in over the network: users, sessions, tokens, the certificate.
 
-use api::InWords;
 use base::calendar::moment;
 use base::table::Table;
 use control::rest::{SessionList, TokenList, TokenMade, UserList, WebStatus};
 use serde::Serialize;
 
-use super::Show;
+use super::{Show, change_text};
 
 fn end(expires_ms: Option<u64>) -> String {
     expires_ms.map_or("never".to_owned(), moment)
@@ -84,11 +83,11 @@ fn rendered(table: &Table) -> String {
 
 impl Show for TokenMade {
     fn text(&self) -> String {
-        let steps: String = self.steps.iter().map(|step| format!("{}\n", step.text())).collect();
-        match &self.secret {
-            Some(secret) => format!("{steps}Its secret, which is not shown again:\n{secret}\n"),
-            None => format!("This would be done:\n  {steps}Nothing was changed.\n"),
+        let mut out = change_text(self.secret.is_none(), &self.steps, &[]);
+        if let Some(secret) = &self.secret {
+            out.push_str(&format!("Its secret, which is not shown again:\n{secret}\n"));
         }
+        out
     }
 }
 

@@ -52,8 +52,7 @@ const SEPARATOR: &str = ",i,0x";
 
 /// The name of an iSCSI initiator port (RFC 7143 §4.3).
 pub fn initiator_port_name(name: &str, isid: [u8; 6]) -> String {
-    let digits: String = isid.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{SEPARATOR}{digits}", name.to_ascii_lowercase())
+    format!("{}{SEPARATOR}{}", name.to_ascii_lowercase(), base::hex::of(&isid))
 }
 
 impl TransportId {
